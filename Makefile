@@ -1,0 +1,45 @@
+# Two commands do everything: `make demo` and `make test`. Each builds .venv when there is none.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help env demo test test-slow lint format bench bench-memory clean
+
+help:            ## this list
+	@grep -hE '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+env: $(STAMP)    ## build the environment in .venv
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "natgrad needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@echo "Building the environment in $(VENV) (about a minute)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: env        ## train a network on the 3D Poisson equation and draw it (about two minutes)
+	@$(BIN)/python examples/demo.py --out out/demo
+
+test: env        ## the test suite (2 cores, no GPU)
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: env   ## the checks that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: env        ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: env      ## let ruff rewrite
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: env       ## every part of a step against the machine's own rates, and the peak memory of each strategy
+	$(BIN)/python -m benchmarks.step
+	$(BIN)/python -m benchmarks.memory
+
+clean:           ## remove the environment and everything made
+	rm -rf $(VENV) out dist build .pytest_cache .mypy_cache .ruff_cache
