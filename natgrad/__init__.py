@@ -1,0 +1,47 @@
+"""natgrad: natural gradient descent for neural networks that solve PDEs.
+
+Everything a user may touch is listed here; the rest is private.
+"""
+
+from natgrad.calculus import divergence as divergence
+from natgrad.calculus import gradient as gradient
+from natgrad.calculus import hessian as hessian
+from natgrad.calculus import jacobian as jacobian
+from natgrad.calculus import laplacian as laplacian
+from natgrad.calculus import partial as partial
+from natgrad.domains import Ball as Ball
+from natgrad.domains import Box as Box
+from natgrad.domains import Interval as Interval
+from natgrad.domains import Points as Points
+from natgrad.domains import Polygon as Polygon
+from natgrad.domains import SpaceTime as SpaceTime
+from natgrad.gramian import Gramian as Gramian
+from natgrad.gramian import gramian as gramian
+from natgrad.networks import MLP as MLP
+from natgrad.networks import Fields as Fields
+from natgrad.networks import FourierFeatures as FourierFeatures
+from natgrad.networks import HardBoundary as HardBoundary
+from natgrad.optim import FullNGD as FullNGD
+from natgrad.optim import MatrixFreeNGD as MatrixFreeNGD
+from natgrad.optim import NaturalGradient as NaturalGradient
+from natgrad.optim import NystromNGD as NystromNGD
+from natgrad.optim import RPCholNGD as RPCholNGD
+from natgrad.optim import damping as damping
+from natgrad.optim.direction import PCG as PCG
+from natgrad.optim.direction import Direct as Direct
+from natgrad.optim.linesearch import Armijo as Armijo
+from natgrad.optim.linesearch import GridSearch as GridSearch
+from natgrad.precondition import Identity as Identity
+from natgrad.precondition import Nystrom as Nystrom
+from natgrad.precondition import RPCholesky as RPCholesky
+from natgrad.problem import Energy as Energy
+from natgrad.problem import EnergyMinimization as EnergyMinimization
+from natgrad.problem import LeastSquares as LeastSquares
+from natgrad.problem import Metric as Metric
+from natgrad.problem import Residual as Residual
+from natgrad.problem import metrics as metrics
+from natgrad.solve import History as History
+from natgrad.solve import Solution as Solution
+from natgrad.solve import solve as solve
+
+__version__ = "0.1.0"

@@ -1,0 +1,111 @@
+"""What a domain is: a bounded open set, its boundary, and points on both."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
+
+from natgrad.domains.pieces import Pieces, sample
+from natgrad.domains.points import Points
+
+
+class Domain(eqx.Module):
+    """A bounded set in ℝᵈ that gives points, with weights, in its interior and on its boundary.
+
+    Rules, for interior and boundary alike:
+
+    - "monte-carlo": independent uniform points; needs a `key`; works under jit (n static) on every domain.
+    - "sobol": quasi-Monte Carlo, scrambled with a seed derived from `key`, or with a fixed one without a key;
+      any n, powers of two are best. Outside jit only.
+    - "gauss": product Gauss rules; n is what is asked for, and the product nearest to it is what is given,
+      m^d points on a box, say, with m = round(n^(1/d)). n may also be a tuple with the number of points along
+      each axis. No key.
+
+    Weights are positive and sum to the measure of the set. Points are made in JAX's default float dtype.
+    Domains are immutable, hashable and have no array leaves: they may be closed over or passed through jit.
+    """
+
+    @property
+    @abc.abstractmethod
+    def dim(self) -> int:
+        """The number d of coordinates of a point."""
+
+    @abc.abstractmethod
+    def contains(self, x: Float[ArrayLike, "*n d"], tol: float | None = None) -> Bool[Array, "*n"]:
+        """Whether points lie in the closed domain, up to a distance tol, by default a few round-offs."""
+
+    @abc.abstractmethod
+    def on_boundary(self, x: Float[ArrayLike, "*n d"], tol: float | None = None) -> Bool[Array, "*n"]:
+        """Whether points lie on the boundary, up to a distance tol, by default a few round-offs."""
+
+    @abc.abstractmethod
+    def interior_pieces(self) -> Pieces:
+        """The domain as a union of images of the unit cube."""
+
+    @abc.abstractmethod
+    def boundary_pieces(self) -> Pieces:
+        """The boundary as a union of images of the unit cube; domains may add arguments to choose a part."""
+
+    @abc.abstractmethod
+    def scale(self) -> float:
+        """The largest absolute coordinate, which sets the size of round-off errors."""
+
+    @abc.abstractmethod
+    def boundary(
+        self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo"
+    ) -> Points:
+        """n points on the boundary, with outward unit normals."""
+
+    def interior(
+        self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo"
+    ) -> Points:
+        """n points in the domain."""
+        return dataclasses.replace(sample(self.interior_pieces(), n, key, rule), domain=self)
+
+    @property
+    def measure(self) -> float:
+        """The length, area or volume of the domain."""
+        return self.interior_pieces().measure
+
+    @property
+    def boundary_measure(self) -> float:
+        """The number of points, length or area of the boundary."""
+        return self.boundary_pieces().measure
+
+    def as_coordinates(self, x: Float[ArrayLike, "*n d"], tol: float | None):
+        """x as floats, checked, in numpy where it is concrete; the tolerance, given or by default."""
+        array: Any = x if isinstance(x, jax.core.Tracer) else np.asarray(x)
+        if array.ndim == 0 or array.shape[-1] != self.dim:
+            raise ValueError(f"points of {self} must have {self.dim} coordinates, got shape {array.shape}")
+        array = array.astype(jnp.promote_types(jnp.result_type(array), jnp.float32))
+        if tol is None:
+            tol = 64 * float(jnp.finfo(array.dtype).eps) * self.scale()
+        return array, tol
+
+
+def as_vector(values, name: str) -> tuple[float, ...]:
+    """A point as a tuple of finite floats; a plain number is a point on the line."""
+    try:
+        vector = np.atleast_1d(np.asarray(values, float))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a list of numbers, got {values!r}") from None
+    if vector.ndim != 1 or vector.size == 0:
+        raise ValueError(f"{name} must be a list of d ≥ 1 numbers, got shape {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{name} must be finite, got {vector.tolist()}")
+    return tuple(vector.tolist())
+
+
+def as_number(value, name: str) -> float:
+    """A finite float."""
+    if np.ndim(value) != 0:
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return as_vector(value, name)[0]

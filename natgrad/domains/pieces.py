@@ -1,0 +1,143 @@
+"""Sets as unions of pieces, each the image of the unit cube under a measure-preserving map.
+
+Every set that this package puts points on is one of those: a box is one piece and its boundary 2d; a polygon
+is its triangles and its boundary the edges; a ball and a sphere are one piece each; a space-time cylinder is
+the product of an interval with the pieces of the space domain. A set says how to carry cube points over
+(`place`) and which one-dimensional Gauss rules suit the axes of its cube (`axis_rules`); `sample` does the
+rest, for all sets and rules:
+
+- monte-carlo: each point picks its piece with probability proportional to its measure; equal weights.
+- sobol: pieces get numbers of points in proportion to their measures, each its own scrambled sequence. A
+  piece's weights sum to its measure; where n is so small that a piece gets no point, all weights are equal
+  instead.
+- gauss: as sobol, with a product rule on every piece, so that every piece has at least one point.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from natgrad.domains import rules
+from natgrad.domains.points import Points
+
+AnyArray = Array | np.ndarray
+# Points and, on boundaries, outward unit normals.
+Placed = tuple[Float[AnyArray, "n d"], Float[AnyArray, "n d"] | None]
+
+
+class Pieces(abc.ABC):
+    """A union of p pieces of dimension `dim`, each the image of (0, 1)^cube_dim."""
+
+    dim: int
+    cube_dim: int
+    measures: np.ndarray  # (p,)
+
+    @abc.abstractmethod
+    def place(self, piece: Int[AnyArray, "n"], u: Float[AnyArray, "n k"]) -> Placed:
+        """Carry cube points over to their pieces, uniform to uniform; numpy in, numpy out; traceable."""
+
+    @abc.abstractmethod
+    def axis_counts(self, n: int | tuple[int, ...], piece: int) -> tuple[int, ...]:
+        """The numbers of Gauss points along the axes of the piece's cube, given their product or a tuple."""
+
+    def axis_rules(self, counts: tuple[int, ...]) -> list[rules.Rule1D]:
+        return [rules.gauss_legendre(m) for m in counts]
+
+    @property
+    def measure(self) -> float:
+        return float(np.sum(self.measures))
+
+
+@dataclass(frozen=True)
+class Cylinder(Pieces):
+    """(start, end) × pieces: a first coordinate t before those of the base; normals have no t component."""
+
+    start: float
+    end: float
+    base: Pieces
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return 1 + self.base.dim
+
+    @property
+    def cube_dim(self) -> int:  # type: ignore[override]
+        return 1 + self.base.cube_dim
+
+    @property
+    def measures(self) -> np.ndarray:  # type: ignore[override]
+        return (self.end - self.start) * self.base.measures
+
+    def place(self, piece, u):
+        xp = rules.namespace(u)
+        x, normals = self.base.place(piece, u[:, 1:])
+        t = self.start + u[:, :1] * (self.end - self.start)
+        if normals is not None:
+            normals = xp.concatenate([xp.zeros_like(t), normals], axis=1)
+        return xp.concatenate([t, x], axis=1), normals
+
+    def axis_counts(self, n, piece):
+        if isinstance(n, tuple):
+            return n[:1] + self.base.axis_counts(n[1:], piece)
+        m = rules.per_axis(n, self.dim)
+        return (m, *self.base.axis_counts(max(1, round(n / m)), piece))
+
+    def axis_rules(self, counts):
+        return [rules.gauss_legendre(counts[0]), *self.base.axis_rules(counts[1:])]
+
+
+def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rule: str) -> Points:
+    """n points on a set by one of the rules, with weights that sum to its measure (see the module's head).
+
+    Sets of dimension 0, the ends of an interval, are finite: all rules give each of their points once.
+    """
+    rules.check_rule(rule)
+    count = rules.check_count(n, rule)
+    if pieces.dim == 0:
+        p = len(pieces.measures)
+        piece, u, weights = np.arange(p), np.zeros((p, pieces.cube_dim)), pieces.measures
+    elif rule == "gauss":
+        piece, u, weights = _gauss(pieces, count)
+    else:
+        assert isinstance(count, int)
+        rules.check_key(key, rule)
+        piece, u, weights = (_monte_carlo if rule == "monte-carlo" else _sobol)(pieces, count, key)
+    x, normals = pieces.place(piece, u)
+    dtype = jnp.result_type(float)
+    outward = None if normals is None else jnp.asarray(normals, dtype)
+    return Points(jnp.asarray(x, dtype), jnp.asarray(weights, dtype), outward)
+
+
+def _monte_carlo(pieces: Pieces, n: int, key):
+    p = len(pieces.measures)
+    u = rules.monte_carlo(n, pieces.cube_dim + (p > 1), key)
+    if p == 1:
+        return np.zeros(n, int), u, np.full(n, pieces.measure / n)
+    shares = np.cumsum(pieces.measures)[:-1] / pieces.measure
+    piece = rules.namespace(u).searchsorted(shares.astype(u.dtype), u[:, 0])
+    return piece, u[:, 1:], np.full(n, pieces.measure / n)
+
+
+def _sobol(pieces: Pieces, n: int, key):
+    counts = rules.apportion(n, pieces.measures)
+    u = [rules.sobol(m, pieces.cube_dim, rules.seed_of(key, i)) for i, m in enumerate(counts) if m]
+    each = pieces.measures / counts if all(counts) else np.full(len(counts), pieces.measure / n)
+    return np.repeat(np.arange(len(counts)), counts), np.concatenate(u), np.repeat(each, counts)
+
+
+def _gauss(pieces: Pieces, n: int | tuple[int, ...]):
+    if isinstance(n, tuple) and len(n) != (k := pieces.cube_dim):
+        raise ValueError(f"n={n} must hold {k} numbers of points, one for each axis, or be a single number")
+    p = len(pieces.measures)
+    totals: list = [n] * p if isinstance(n, tuple) else rules.apportion(n, pieces.measures)
+    counts = [pieces.axis_counts(total or 1, i) for i, total in enumerate(totals)]
+    blocks = [rules.tensor(pieces.axis_rules(m)) for m in counts]
+    piece = np.repeat(np.arange(p), [len(u) for u, _ in blocks])
+    weights = np.concatenate([w * m for (_, w), m in zip(blocks, pieces.measures, strict=True)])
+    return piece, np.concatenate([u for u, _ in blocks]), weights

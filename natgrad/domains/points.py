@@ -1,0 +1,128 @@
+"""Quadrature points: where a residual or an energy is evaluated, and how much each point counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+if TYPE_CHECKING:
+    from natgrad.domains.domain import Domain
+
+
+class Points(eqx.Module):
+    """Points with weights, so that ∫ f ≈ Σᵢ weightsᵢ f(xᵢ).
+
+    Boundary points carry outward unit normals; those of a space-time boundary have time component 0. Points
+    in the interior of a domain remember it, so that independent ones can be drawn to measure errors on.
+    `Points` is a pytree and checks nothing when it is built; `as_points` does.
+
+        square = Box([0, 0], [1, 1])
+        points = square.interior(100, rule="gauss")
+        points.integrate(points.x[:, 0])  # 0.5
+    """
+
+    x: Float[Array, "n d"]
+    weights: Float[Array, "n"]
+    normals: Float[Array, "n d"] | None = None
+    domain: Domain | None = eqx.field(static=True, default=None)
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def dim(self) -> int:
+        return self.x.shape[1]
+
+    @property
+    def measure(self) -> Float[Array, ""]:
+        """The sum of the weights: the measure of the set the points stand for, or 1 for a mean."""
+        return jnp.sum(self.weights)
+
+    def integrate(self, values: Float[Array, "n *s"]) -> Float[Array, "*s"]:
+        """The weighted sum of values given at the points."""
+        return jnp.tensordot(self.weights, values, axes=1)
+
+    def __add__(self, other: Points) -> Points:
+        if not isinstance(other, Points):
+            return NotImplemented
+        return Points.concatenate(self, other)
+
+    @staticmethod
+    def concatenate(*blocks: Points) -> Points:
+        """One block out of several, with normals only where every block has them, and without a domain."""
+        if not blocks:
+            raise ValueError("Points.concatenate needs at least one block of points, got none")
+        dims = sorted({block.dim for block in blocks})
+        if len(dims) > 1:
+            raise ValueError(f"blocks of points of different dimensions {dims} cannot be concatenated")
+        normals = [block.normals for block in blocks if block.normals is not None]
+        return Points(
+            jnp.concatenate([block.x for block in blocks]),
+            jnp.concatenate([block.weights for block in blocks]),
+            jnp.concatenate(normals) if len(normals) == len(blocks) else None,
+        )
+
+
+def as_points(x: Points | Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"] | None = None) -> Points:
+    """Checked points from a plain array; the weights default to 1/n, which makes sums means.
+
+    Given `Points`, checks them, and replaces their weights where `weights` is given. Values are looked at
+    only where they are concrete: under jit the shapes alone are checked.
+    """
+    normals, domain = (x.normals, x.domain) if isinstance(x, Points) else (None, None)
+    if isinstance(x, Points) and weights is None:
+        weights = x.weights
+    x = _as_floats(x.x if isinstance(x, Points) else x, "points")
+    if x.ndim != 2:
+        hint = "; write x[:, None] for n points on a line" if x.ndim == 1 else ""
+        raise ValueError(f"points must have shape (n, d), got {x.shape}{hint}")
+    n = x.shape[0]
+    if x.size == 0:
+        raise ValueError(f"points must not be empty, got shape {x.shape}")
+    weights = jnp.full(n, 1 / n, x.dtype) if weights is None else _as_floats(weights, "weights")
+    if weights.shape != (n,):
+        raise ValueError(f"weights must have shape ({n},), one for each point, got {weights.shape}")
+    if normals is not None and normals.shape != x.shape:
+        raise ValueError(f"normals must have the shape {x.shape} of the points, got {normals.shape}")
+    for name, values in (("points", x), ("weights", weights), ("normals", normals)):
+        if bad := _count(values, lambda v: ~np.isfinite(v)):
+            raise ValueError(f"{name} must be finite, got {bad} entries that are NaN or infinite")
+    if bad := _count(weights, lambda v: v < 0):
+        raise ValueError(f"weights must not be negative, got {bad} of {n} below zero")
+    return Points(x, weights, normals, domain)
+
+
+def require_inside(domain: Domain, points: Points | Float[ArrayLike, "n d"], name: str = "points") -> None:
+    """Raise where points of the block `name` lie outside the closed domain; no check under jit."""
+    x = points.x if isinstance(points, Points) else jnp.asarray(points)
+    if x.ndim != 2 or x.shape[1] != domain.dim:
+        raise ValueError(f"points of block {name!r} must have shape (n, {domain.dim}), got {x.shape}")
+    if isinstance(x, jax.core.Tracer):
+        return
+    outside = np.flatnonzero(~np.asarray(domain.contains(x)))
+    if outside.size:
+        first = ", ".join(f"{float(v):.6g}" for v in x[outside[0]])
+        count = f"{outside.size} of {len(x)} points of block {name!r}"
+        raise ValueError(f"{count} lie outside {domain}, the first at ({first})")
+
+
+def _as_floats(values, name: str) -> Float[Array, "..."]:
+    try:
+        array = jnp.asarray(values)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}") from None
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise ValueError(f"{name} must be real, got {array.dtype}")
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(jnp.result_type(float))
+
+
+def _count(values, predicate) -> int:
+    """How many entries satisfy the predicate; 0 for absent or traced values, which nothing can be said of."""
+    if values is None or isinstance(values, jax.core.Tracer):
+        return 0
+    return int(np.sum(predicate(np.asarray(values))))

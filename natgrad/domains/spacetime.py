@@ -1,0 +1,129 @@
+"""Intervals, and space-time cylinders: an interval of time with any domain of space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from natgrad.domains.box import Box, Face
+from natgrad.domains.domain import Domain, as_number
+from natgrad.domains.pieces import Cylinder, Pieces, sample
+from natgrad.domains.points import Points
+
+
+class Interval(Domain):
+    """The interval (a, b): a one-dimensional domain, and the time of a `SpaceTime`.
+
+        heat = Interval(0, 1) * Box([0, 0], [1, 1])  # SpaceTime, points (t, x₁, x₂)
+
+    Its boundary is the two ends, each with weight 1.
+    """
+
+    a: float = eqx.field(static=True)
+    b: float = eqx.field(static=True)
+
+    def __init__(self, a, b):
+        self.a, self.b = as_number(a, "a"), as_number(b, "b")
+        if self.a >= self.b:
+            raise ValueError(f"an interval needs a less than b, got a={self.a} and b={self.b}")
+
+    def __repr__(self) -> str:
+        return f"Interval({self.a}, {self.b})"
+
+    def __mul__(self, domain: Domain) -> SpaceTime:
+        return SpaceTime(self, domain) if isinstance(domain, Domain) else NotImplemented
+
+    @property
+    def dim(self) -> int:
+        return 1
+
+    def contains(self, x, tol=None):
+        return self._box().contains(x, tol)
+
+    def on_boundary(self, x, tol=None):
+        return self._box().on_boundary(x, tol)
+
+    def boundary(self, n=2, *, key=None, rule="monte-carlo", faces: Sequence[Face] | None = None) -> Points:
+        """The two ends, or one of them, with weight 1 each, whatever n and the rule are."""
+        return self._box().boundary(n, key=key, rule=rule, faces=faces)
+
+    def interior_pieces(self) -> Pieces:
+        return self._box().interior_pieces()
+
+    def boundary_pieces(self, faces: Sequence[Face] | None = None) -> Pieces:
+        return self._box().boundary_pieces(faces)
+
+    def scale(self) -> float:
+        return max(abs(self.a), abs(self.b))
+
+    def _box(self) -> Box:
+        return Box(self.a, self.b)
+
+
+class SpaceTime(Domain):
+    """The cylinder I × Ω of an interval of time and a domain of space; time is the FIRST coordinate.
+
+        heat = SpaceTime(Interval(0, 2), Ball([0, 0], 1))
+        heat.interior(1000, key=jax.random.key(0)).x  # (1000, 3): rows (t, x₁, x₂)
+        heat.initial(100, rule="gauss").measure       # π
+
+    `boundary`, `boundary_measure` and `on_boundary` mean the lateral boundary I × ∂Ω, where boundary
+    conditions live; `initial` and `final` give the bottom {a} × Ω and the top {b} × Ω.
+    """
+
+    time: Interval
+    space: Domain
+
+    def __init__(self, time: Interval, space: Domain):
+        if not isinstance(time, Interval):
+            raise ValueError(f"the time of a SpaceTime must be an Interval, got {time!r}")
+        if not isinstance(space, Domain) or isinstance(space, SpaceTime):
+            raise ValueError(f"the space of a SpaceTime must be a domain without time, got {space!r}")
+        self.time, self.space = time, space
+
+    def __repr__(self) -> str:
+        return f"SpaceTime({self.time}, {self.space})"
+
+    @property
+    def dim(self) -> int:
+        return 1 + self.space.dim
+
+    def contains(self, x, tol=None):
+        x, tol = self.as_coordinates(x, tol)
+        return self.time.contains(x[..., :1], tol) & self.space.contains(x[..., 1:], tol)
+
+    def on_boundary(self, x, tol=None):
+        x, tol = self.as_coordinates(x, tol)
+        return self.time.contains(x[..., :1], tol) & self.space.on_boundary(x[..., 1:], tol)
+
+    def boundary(self, n, *, key=None, rule="monte-carlo", **part) -> Points:
+        """n points on the lateral boundary I × ∂Ω, with normals (0, ν).
+
+        `part` is what the boundary of the space domain takes to choose a part of it, with its own numbering
+        of axes: `faces=` for boxes and `edges=` for polygons.
+        """
+        return sample(self.boundary_pieces(**part), n, key, rule)
+
+    def initial(self, n, *, key=None, rule="monte-carlo") -> Points:
+        """n points at the first time, with weights that sum to |Ω|."""
+        return _at_time(self.time.a, self.space.interior(n, key=key, rule=rule))
+
+    def final(self, n, *, key=None, rule="monte-carlo") -> Points:
+        """n points at the last time, with weights that sum to |Ω|."""
+        return _at_time(self.time.b, self.space.interior(n, key=key, rule=rule))
+
+    def interior_pieces(self) -> Pieces:
+        return Cylinder(self.time.a, self.time.b, self.space.interior_pieces())
+
+    def boundary_pieces(self, **part) -> Pieces:
+        return Cylinder(self.time.a, self.time.b, self.space.boundary_pieces(**part))
+
+    def scale(self) -> float:
+        return max(self.time.scale(), self.space.scale())
+
+
+def _at_time(t: float, points: Points) -> Points:
+    column = jnp.full((len(points), 1), t, points.x.dtype)
+    return Points(jnp.concatenate([column, points.x], axis=1), points.weights)

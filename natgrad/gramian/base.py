@@ -1,0 +1,122 @@
+"""The Gramian G = Jᵀ W J of a problem as an operator on flat parameter vectors.
+
+Every strategy works with the weighted Jacobian A = W^½ J (one row a feature: blocks in order, then points, then
+components), so that G = AᵀA, and gives the same five products (Table 1 of the paper has their costs):
+
+    mv(v) = G v      mm(V) = G V      diagonal() = diag G      columns(i) = G[:, i]      as_matrix() = G
+
+and `pullback(f) = Jᵀ W f`, which is the gradient of a least-squares problem when f are its residuals. No strategy adds
+damping: μ belongs to the direction solver. Vectors are flat, in the order of `jax.flatten_util.ravel_pytree`.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PyTree
+
+from natgrad.problem import Features, Problem
+
+
+class Gramian(eqx.Module):
+    """G = Jᵀ W J; see the module's header."""
+
+    problem: eqx.AbstractVar[Problem]
+    params: eqx.AbstractVar[PyTree]
+    #: The name of the strategy, and why it was chosen.
+    strategy: eqx.AbstractClassVar[str]
+    reason: eqx.AbstractVar[str]
+
+    @property
+    def size(self) -> int:
+        """p, the number of parameters."""
+        return self.problem.num_parameters
+
+    @abc.abstractmethod
+    def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
+        """G v."""
+
+    @abc.abstractmethod
+    def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
+        """G V."""
+
+    @abc.abstractmethod
+    def diagonal(self) -> Float[Array, " p"]:
+        """diag G, eq. (gram_diagonal)."""
+
+    @abc.abstractmethod
+    def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
+        """G[:, indices]."""
+
+    @abc.abstractmethod
+    def as_matrix(self) -> Float[Array, "p p"]:
+        """G, dense."""
+
+    def pullback(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        """Jᵀ W values, by one reverse pass."""
+        weighted = lambda params: weighted_features(self.problem, params, self.params)
+        _, vjp = jax.vjp(weighted, self.params)
+        (out,) = vjp(sqrt_weights(self.problem, self.params) * values)
+        return ravel_pytree(out)[0]
+
+    def loss_gradient(self) -> Float[Array, " p"]:
+        """∇L(θ): Jᵀ W r from this Gramian's own Jacobian for least squares, by reverse mode for an energy."""
+        if self.problem.least_squares:
+            return self.pullback(feature_values(self.problem, self.params))
+        return ravel_pytree(jax.grad(self.problem.loss)(self.params))[0]
+
+
+def feature_values(problem: Problem, params: PyTree, frozen: PyTree | None = None) -> Float[Array, " rows"]:
+    """F(θ), flat: blocks, points, components. `frozen` are the parameters of the operator's coefficients."""
+    u = problem.network(params)
+    base = jax.lax.stop_gradient(problem.network(params if frozen is None else frozen))
+    return jnp.concatenate([block.at(u, base, block.inputs).ravel() for block in problem.features])
+
+
+def sqrt_weights(problem: Problem, params: PyTree) -> Float[Array, " rows"]:
+    """W^½ a row."""
+    u = jax.lax.stop_gradient(problem.network(params))
+    return jnp.concatenate(
+        [
+            jnp.repeat(_root(block.metric_weights(u, block.inputs, block.weights)), block.size)
+            for block in problem.features
+        ]
+    )
+
+
+def weighted_features(problem: Problem, params: PyTree, frozen: PyTree) -> Float[Array, " rows"]:
+    """W^½ F(θ), the map whose Jacobian is A."""
+    return sqrt_weights(problem, frozen) * feature_values(problem, params, frozen)
+
+
+def weighted_jacobian(
+    problem: Problem,
+    block: Features,
+    params: PyTree,
+    inputs: tuple[Array, ...],
+    weights: Float[Array, " n"],
+) -> Float[Array, "rows p"]:
+    """The rows of A that some points of a block contribute, by reverse mode at each point."""
+    frozen = jax.lax.stop_gradient(problem.network(params))
+    scale = _root(block.metric_weights(frozen, inputs, weights))
+
+    def rows(scale: Array, *row: Array) -> PyTree:
+        return jax.jacrev(lambda p: scale * block.evaluate(problem.network(p), frozen, *row))(params)
+
+    # Leaf by leaf: the transpose of unravelling a flat vector would add as many zero-padded copies as there are leaves.
+    leaves = jax.tree.leaves(jax.vmap(rows)(scale, *inputs))
+    n = weights.shape[0] * block.size
+    return jnp.concatenate([leaf.reshape(n, -1) for leaf in leaves], axis=1)
+
+
+def second_directional(problem: Problem, params: PyTree, direction: PyTree) -> Float[Array, " rows"]:
+    """∂²F/∂θ² [v, v]: how far the features bend away from their tangent along v (two nested forward passes)."""
+    features = lambda p: feature_values(problem, p, params)
+    first = lambda p: jax.jvp(features, (p,), (direction,))[1]
+    return jax.jvp(first, (params,), (direction,))[1]
+
+
+def _root(weights: Array) -> Array:
+    return jnp.sqrt(jnp.maximum(weights, 0.0))

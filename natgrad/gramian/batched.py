@@ -1,0 +1,92 @@
+"""`batched`: the Jacobian of B points at a time, recomputed for every product and never stored.
+
+Blocks whose number of points is not a multiple of B are filled up with copies of their last point at weight zero.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PyTree
+
+from natgrad.gramian.base import Gramian, weighted_jacobian
+from natgrad.linalg import cross, gram, gram_mm
+from natgrad.problem import Features, Problem
+
+
+class BatchedJacobian(Gramian):
+    """No set-up, product with ℓ vectors O(q [FP] + pqℓ), memory O(pB): eq. (G_matrixfree_batch)."""
+
+    problem: Problem
+    params: PyTree
+    batch: int = eqx.field(static=True)
+    reason: str = eqx.field(static=True)
+    strategy: ClassVar[str] = "batched"
+
+    def __init__(self, problem: Problem, params: PyTree, batch: int, reason: str = ""):
+        self.problem, self.params, self.batch, self.reason = problem, params, batch, reason
+
+    def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
+        """Forward and reverse mode a batch, which costs less than its Jacobian."""
+        tangent = ravel_pytree(self.params)[1](v)
+
+        def product(block: Features, inputs: tuple[Array, ...], weights: Array) -> Array:
+            frozen = jax.lax.stop_gradient(self.problem.network(self.params))
+            features = lambda p: block.at(self.problem.network(p), frozen, inputs)
+            _, push = jax.linearize(features, self.params)
+            scale = block.metric_weights(frozen, inputs, weights)[:, None]
+            (out,) = jax.linear_transpose(push, self.params)(scale * push(tangent))
+            return ravel_pytree(out)[0]
+
+        return self._sum(product, jnp.zeros_like(v))
+
+    def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
+        return self._sum_rows(lambda A: gram_mm(A, V), jnp.zeros_like(V))
+
+    def diagonal(self) -> Float[Array, " p"]:
+        return self._sum_rows(lambda A: jnp.sum(A**2, axis=0), jnp.zeros(self.size, self.problem.dtype))
+
+    def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
+        start = jnp.zeros((self.size, indices.shape[0]), self.problem.dtype)
+        return self._sum_rows(lambda A: cross(A, A[:, indices]), start)
+
+    def as_matrix(self) -> Float[Array, "p p"]:
+        return self._sum_rows(gram, jnp.zeros((self.size, self.size), self.problem.dtype))
+
+    def _sum_rows(self, product: Callable[[Array], Array], start: Array) -> Array:
+        """Σ_b product(A_b)."""
+        return self._sum(
+            lambda block, inputs, weights: product(
+                weighted_jacobian(self.problem, block, self.params, inputs, weights)
+            ),
+            start,
+        )
+
+    def _sum(self, contribution: Callable, total: Array) -> Array:
+        """The sum of the contributions of all batches, one after the other."""
+        for block in self.problem.features:
+            batches = _split((block.inputs, block.weights), min(self.batch, block.num_points))
+
+            def add(total: Array, batch: tuple, block: Features = block) -> tuple[Array, None]:
+                inputs, weights = batch
+                return total + contribution(block, inputs, weights), None
+
+            total, _ = jax.lax.scan(add, total, batches)
+        return total
+
+
+def _split(arrays: tuple[tuple[Array, ...], Array], batch: int) -> tuple[tuple[Array, ...], Array]:
+    """(n, …) → (⌈n/B⌉, B, …)."""
+    inputs, weights = arrays
+    n = weights.shape[0]
+    count = -(-n // batch)
+    fill = count * batch - n
+
+    def pad(a: Array, mode: str) -> Array:
+        a = jnp.pad(a, [(0, fill)] + [(0, 0)] * (a.ndim - 1), mode=mode) if fill else a
+        return a.reshape(count, batch, *a.shape[1:])
+
+    return tuple(pad(a, "edge") for a in inputs), pad(weights, "constant")

@@ -1,0 +1,59 @@
+"""`linearized`: `jax.linearize` of the features and its transpose; no Jacobian, not even a batch of it."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PyTree
+
+from natgrad.gramian.base import Gramian, sqrt_weights, weighted_features
+from natgrad.gramian.batched import BatchedJacobian
+from natgrad.problem import Problem
+
+COLUMNS = 16  # vectors pushed through the network at a time
+
+
+class Linearized(Gramian):
+    """Set-up and each product with a vector O(q [FP]); memory O(q) activations.
+
+    The diagonal and the dense matrix are no products with vectors: they are summed from batches of `batch` rows.
+    """
+
+    problem: Problem
+    params: PyTree
+    push: jax.tree_util.Partial
+    root_weights: Float[Array, " rows"]
+    batch: int = eqx.field(static=True)
+    reason: str = eqx.field(static=True)
+    strategy: ClassVar[str] = "linearized"
+
+    def __init__(self, problem: Problem, params: PyTree, batch: int, reason: str = ""):
+        self.problem, self.params, self.batch, self.reason = problem, params, batch, reason
+        self.root_weights = sqrt_weights(problem, params)
+        _, push = jax.linearize(lambda p: weighted_features(problem, p, params), params)
+        self.push = jax.tree_util.Partial(push)
+
+    def _pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        (out,) = jax.linear_transpose(self.push, self.params)(values)
+        return ravel_pytree(out)[0]
+
+    def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
+        return self._pull(self.push(ravel_pytree(self.params)[1](v)))
+
+    def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
+        return jax.lax.map(self.mv, V.T, batch_size=min(COLUMNS, V.shape[1])).T
+
+    def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
+        unit = lambda i: jnp.zeros(self.size, self.problem.dtype).at[i].set(1.0)
+        return jax.lax.map(lambda i: self.mv(unit(i)), indices, batch_size=min(COLUMNS, indices.shape[0])).T
+
+    def diagonal(self) -> Float[Array, " p"]:
+        return BatchedJacobian(self.problem, self.params, self.batch).diagonal()
+
+    def as_matrix(self) -> Float[Array, "p p"]:
+        return BatchedJacobian(self.problem, self.params, self.batch).as_matrix()
+
+    def pullback(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        return self._pull(self.root_weights * values)

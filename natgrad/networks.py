@@ -1,0 +1,257 @@
+"""Networks u_θ: (d,) -> () or (m,), as Equinox modules, on one point at a time.
+
+The floating-point arrays of a module are its parameters θ, in the order of `jax.flatten_util.ravel_pytree`;
+all else (activations, sizes, the frequencies of Fourier features) is static, so that a network goes through
+`jax.jit`, `jax.grad` and `jax.tree` as it is. A network with one output returns a scalar.
+"""
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+Function = Callable[[Array], Array]
+
+
+class Linear(eqx.Module):
+    """x ↦ W x + b, with W from the Glorot normal distribution (variance 2 / (in_size + out_size)), b = 0."""
+
+    weight: Float[Array, "out in"]
+    bias: Float[Array, " out"]
+
+    def __init__(self, in_size: int, out_size: int, *, key: PRNGKeyArray, dtype=None):
+        dtype = jnp.result_type(float) if dtype is None else dtype
+        self.weight = jax.nn.initializers.glorot_normal()(key, (out_size, in_size), dtype)
+        self.bias = jnp.zeros((out_size,), dtype)
+
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+        return self.weight @ x + self.bias
+
+
+class MLP(eqx.Module):
+    """A fully connected network with `depth` hidden layers of `width`, or of the widths in a sequence.
+
+    It returns a scalar when `out_size` is 1. Weights start from the Glorot normal distribution, biases from
+    zero; the parameters are ordered layer by layer, weight (out, in) and bias (out,).
+
+    >>> u = MLP(in_size=3, out_size=1, width=64, depth=3, key=jax.random.key(0))
+    >>> u(jnp.ones(3)).shape, num_parameters(u)
+    ((), 8641)
+    """
+
+    layers: tuple[Linear, ...]
+    activation: Function = eqx.field(static=True)
+    in_size: int = eqx.field(static=True)
+    out_size: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        in_size: int,
+        out_size: int,
+        width: int | Sequence[int],
+        depth: int | None = None,
+        *,
+        activation: Function = jnp.tanh,
+        key: PRNGKeyArray,
+        dtype=None,
+    ):
+        sizes = (in_size, *_hidden_sizes(width, depth), out_size)
+        for name, size in (("in_size", in_size), ("out_size", out_size)):
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+        keys = jax.random.split(key, len(sizes) - 1)
+        self.layers = tuple(
+            Linear(m, n, key=k, dtype=dtype) for m, n, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
+        )
+        self.activation = activation
+        self.in_size = in_size
+        self.out_size = out_size
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:
+        x = _point(x, self.in_size)
+        for layer in self.layers[:-1]:
+            x = self.activation(layer(x))
+        y = self.layers[-1](x)
+        return y[0] if self.out_size == 1 else y
+
+
+class Fields(eqx.Module):
+    """Several named networks in one parameter vector, in the order given.
+
+    Each is an attribute; called, the whole returns the outputs of all as one vector.
+
+    >>> k1, k2 = jax.random.split(jax.random.key(0))
+    >>> flow = Fields(u=MLP(2, 2, 32, 2, key=k1), p=MLP(2, 1, 32, 2, key=k2))
+    >>> x = jnp.ones(2)
+    >>> flow.u(x).shape, flow.p(x).shape, flow(x).shape
+    ((2,), (), (3,))
+    """
+
+    networks: tuple[Function, ...]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(self, **networks: Function):
+        if not networks:
+            raise ValueError("Fields takes at least one named network, such as Fields(u=MLP(...))")
+        for name in networks:
+            if name in ("networks", "names") or name.startswith("_"):
+                raise ValueError(f"{name!r} is taken; give the field another name")
+        self.networks = tuple(networks.values())
+        self.names = tuple(networks)
+
+    def __getattr__(self, name: str) -> Function:
+        # Reached only for what is not an attribute; while a copy is being built, `names` is not one either.
+        names = self.__dict__.get("names", ())
+        if name in names:
+            return self.networks[names.index(name)]
+        raise AttributeError(f"no field {name!r}; the fields are {', '.join(names)}")
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, " m"]:
+        return jnp.concatenate([jnp.atleast_1d(network(x)) for network in self.networks])
+
+
+class HardBoundary(eqx.Module):
+    """u(x) = lift(x) + distance(x) N(x): equal to `lift` (default: 0) where `distance` vanishes, whatever θ.
+
+    `distance` and `lift` are fixed functions without parameters.
+
+    >>> N = MLP(2, 1, 16, 2, key=jax.random.key(0))
+    >>> u = HardBoundary(N, distance=lambda x: jnp.prod(x * (1 - x)))
+    >>> u(jnp.array([0.0, 0.3]))
+    Array(0., dtype=float32)
+    """
+
+    network: Function
+    distance: Function = eqx.field(static=True)
+    lift: Function | None = eqx.field(static=True)
+
+    def __init__(self, network: Function, distance: Function, lift: Function | None = None):
+        for name, function in (("distance", distance), ("lift", lift)):
+            if jax.tree.leaves(eqx.filter(function, eqx.is_array)):
+                raise ValueError(f"{name} must be a function without parameters, such as lambda x: f(x)")
+        self.network = network
+        self.distance = distance
+        self.lift = lift
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:
+        u = self.distance(x) * self.network(x)
+        return u if self.lift is None else self.lift(x) + u
+
+
+class FourierFeatures(eqx.Module):
+    """N([sin 2πBx, cos 2πBx]), the rows of B being frozen frequencies, which are not parameters.
+
+    `frequencies` is B / scale itself, (f, d), or the number f of rows to draw from N(0, scale²) with `key`;
+    the network takes 2f inputs. Saving the leaves does not save B: the network to load into must be built
+    alike.
+
+    >>> N = MLP(32, 1, 64, 2, key=jax.random.key(0))
+    >>> u = FourierFeatures(N, in_size=3, frequencies=16, scale=0.5, key=jax.random.key(1))
+    >>> u(jnp.ones(3)).shape, num_parameters(u) == num_parameters(N)
+    ((), True)
+    """
+
+    network: Function
+    frequencies: tuple[tuple[float, ...], ...] = eqx.field(static=True)
+    in_size: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        network: Function,
+        in_size: int,
+        frequencies: int | Float[Array, "f d"],
+        *,
+        scale: float = 1.0,
+        key: PRNGKeyArray | None = None,
+    ):
+        if in_size < 1:
+            raise ValueError(f"in_size must be at least 1, got {in_size}")
+        if np.ndim(frequencies) == 0:
+            if int(frequencies) < 1:
+                raise ValueError(f"frequencies must be at least 1, got {frequencies}")
+            if key is None:
+                raise ValueError("frequencies drawn at random take a key, such as key=jax.random.key(0)")
+            frequencies = jax.random.normal(key, (int(frequencies), in_size))
+        b = scale * np.asarray(frequencies, dtype=float)
+        if b.ndim != 2 or b.shape[1] != in_size:
+            raise ValueError(f"frequencies must have shape (f, {in_size}), got {b.shape}")
+        _check_input(network, 2 * len(b), f"{len(b)} frequencies")
+        self.network = network
+        self.frequencies = tuple(tuple(row) for row in b.tolist())  # hashable, as static fields must be
+        self.in_size = in_size
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:
+        x = _point(x, self.in_size)
+        phase = (2 * np.pi * np.asarray(self.frequencies)).astype(x.dtype) @ x
+        return self.network(jnp.concatenate([jnp.sin(phase), jnp.cos(phase)]))
+
+
+class Periodic(eqx.Module):
+    """A network periodic in x_i with period `periods[i]`: it sees sin and cos of 2πx_i / periods[i].
+
+    A coordinate whose period is None is passed on as it is; the network takes 2 inputs for a periodic
+    coordinate, 1 for another: the sines, the cosines, then the others.
+
+    >>> u = Periodic(MLP(3, 1, 16, 2, key=jax.random.key(0)), periods=(None, 1.0))  # (t, x), periodic in x
+    >>> bool(jnp.allclose(u(jnp.array([0.2, 0.3])), u(jnp.array([0.2, 1.3])), atol=1e-5))
+    True
+    """
+
+    network: Function
+    periods: tuple[float | None, ...] = eqx.field(static=True)
+
+    def __init__(self, network: Function, periods: Sequence[float | None]):
+        if not periods or any(p is not None and not p > 0 for p in periods):
+            raise ValueError(f"periods must be positive, or None, one for each coordinate, got {periods}")
+        inputs = sum(1 if p is None else 2 for p in periods)
+        _check_input(network, inputs, f"the periods {tuple(periods)}")
+        self.network = network
+        self.periods = tuple(None if p is None else float(p) for p in periods)
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:
+        x = _point(x, len(self.periods))
+        periodic = np.array([i for i, p in enumerate(self.periods) if p is not None], dtype=int)
+        others = np.array([i for i, p in enumerate(self.periods) if p is None], dtype=int)
+        rates = np.array([2 * np.pi / self.periods[i] for i in periodic])
+        phase = x[periodic] * rates.astype(x.dtype)
+        return self.network(jnp.concatenate([jnp.sin(phase), jnp.cos(phase), x[others]]))
+
+
+def num_parameters(network) -> int:
+    """The number of entries of the parameter vector: of all floating-point arrays in the network."""
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
+
+
+def _hidden_sizes(width: int | Sequence[int], depth: int | None) -> tuple[int, ...]:
+    if isinstance(width, int | np.integer):
+        if depth is None or depth < 0:
+            raise ValueError(f"depth must be the number of hidden layers, 0 or more, got {depth}")
+        sizes = (int(width),) * depth
+        smallest = width
+    else:
+        sizes = tuple(width)
+        if depth not in (None, len(sizes)):
+            raise ValueError(f"depth must be the number of widths, {len(sizes)}, or left out, got {depth}")
+        smallest = min(sizes, default=1)
+    if smallest < 1:
+        raise ValueError(f"width must be at least 1, got {width}")
+    return sizes
+
+
+def _point(x, in_size: int) -> Array:
+    x = jnp.asarray(x)
+    if x.shape != (in_size,):
+        hint = "; use jax.vmap" if x.ndim > 1 and x.shape[-1] == in_size else ""
+        raise ValueError(f"u takes one point of shape ({in_size},), got {x.shape}{hint}")
+    return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float)
+
+
+def _check_input(network: Function, inputs: int, why: str) -> None:
+    in_size = getattr(network, "in_size", inputs)
+    if in_size != inputs:
+        raise ValueError(
+            f"a network with {inputs} inputs is needed for {why}, got one with in_size={in_size}"
+        )

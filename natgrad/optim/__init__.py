@@ -1,0 +1,9 @@
+"""Natural gradient descent: damping, search, direction, the meta-algorithm, and the named optimizers."""
+
+from natgrad.optim.ngd import NaturalGradient as NaturalGradient
+from natgrad.optim.ngd import State as State
+from natgrad.optim.ngd import StepInfo as StepInfo
+from natgrad.optim.recipes import FullNGD as FullNGD
+from natgrad.optim.recipes import MatrixFreeNGD as MatrixFreeNGD
+from natgrad.optim.recipes import NystromNGD as NystromNGD
+from natgrad.optim.recipes import RPCholNGD as RPCholNGD

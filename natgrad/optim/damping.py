@@ -1,0 +1,126 @@
+"""Rules for the regularization μ of (G + μI) d = ∇L (section 4.3 of the paper).
+
+Every rule keeps μ ≥ γ·eps·λ̂₁, the cut-off below which the eigenvalues of G are round-off; the rules differ in how much
+more they ask for far from the minimum. A rule is asked by the direction solver, the owner of μ, once it knows λ̂₁.
+"""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from natgrad.problem import Problem
+
+DampingState = Float[Array, ""]
+
+
+class Damping(eqx.Module):
+    """μ = max(γ·eps·λ̂₁, `extra`); `extra` is what a rule adds."""
+
+    gamma: eqx.AbstractVar[float]
+
+    def resolve(self, problem: Problem) -> "Damping":
+        """The rule itself, or the one it stands for on this problem."""
+        return self
+
+    def init(self, dtype: jnp.dtype) -> DampingState:
+        """The rule's memory: one number."""
+        return jnp.zeros((), dtype)
+
+    def mu(
+        self,
+        state: DampingState,
+        *,
+        largest: Float[Array, ""],
+        loss: Float[Array, ""],
+        gradient_norm: Float[Array, ""],
+        iteration: Int[Array, ""],
+    ) -> Float[Array, ""]:
+        """μ for this step, from λ̂₁ (`largest`), L, ‖∇L‖ and the iteration k = 0, 1, …"""
+        floor = self.gamma * jnp.finfo(largest.dtype).eps * largest
+        # A zero Gramian leaves nothing to scale by: any positive μ gives a gradient step.
+        floor = jnp.where(floor > 0, floor, jnp.finfo(largest.dtype).eps)
+        extra = self.extra(state, loss, gradient_norm, iteration)
+        return jnp.maximum(floor, jnp.where(jnp.isfinite(extra), extra, 0.0)).astype(largest.dtype)
+
+    @abc.abstractmethod
+    def extra(self, state: DampingState, loss: Array, gradient_norm: Array, iteration: Array) -> Array:
+        """What the rule asks for beyond round-off."""
+
+    def update(self, state: DampingState, mu: Array, gain: Array) -> DampingState:
+        """After a step: `gain` is the actual over the predicted decrease of the loss (0 for a rejected step)."""
+        return state
+
+
+class Spectral(Damping):
+    """μ = γ·eps·λ̂₁."""
+
+    gamma: float = eqx.field(static=True, default=10.0)
+
+    def extra(self, state, loss, gradient_norm, iteration):
+        return jnp.zeros_like(loss)
+
+
+class LossPower(Damping):
+    """μ = max(γ·eps·λ̂₁, c·|L|^α); the paper's rule for PINNs has c = 1e-4, α = 2."""
+
+    gamma: float = eqx.field(static=True, default=10.0)
+    scale: float = eqx.field(static=True, default=1e-4)
+    power: float = eqx.field(static=True, default=2.0)
+
+    def extra(self, state, loss, gradient_norm, iteration):
+        return self.scale * jnp.abs(loss) ** self.power
+
+
+class GradientPower(Damping):
+    """μ = max(γ·eps·λ̂₁, c·‖∇L‖^α)."""
+
+    gamma: float = eqx.field(static=True, default=10.0)
+    scale: float = eqx.field(static=True, default=1e-4)
+    power: float = eqx.field(static=True, default=2.0)
+
+    def extra(self, state, loss, gradient_norm, iteration):
+        return self.scale * gradient_norm**self.power
+
+
+class Geometric(Damping):
+    """μ = max(γ·eps·λ̂₁, 2⁻ᵏ), for energies whose value says nothing about the distance to the minimum."""
+
+    gamma: float = eqx.field(static=True, default=10.0)
+    ratio: float = eqx.field(static=True, default=0.5)
+
+    def extra(self, state, loss, gradient_norm, iteration):
+        return jnp.asarray(self.ratio, loss.dtype) ** iteration
+
+
+class LevenbergMarquardt(Damping):
+    """μ grows where the quadratic model was wrong (gain < ¼) and shrinks where it was right (gain > ¾)."""
+
+    gamma: float = eqx.field(static=True, default=10.0)
+    start: float = eqx.field(static=True, default=1e-3)
+    up: float = eqx.field(static=True, default=2.0)
+    down: float = eqx.field(static=True, default=3.0)
+
+    def init(self, dtype):
+        return jnp.asarray(self.start, dtype)
+
+    def extra(self, state, loss, gradient_norm, iteration):
+        return state
+
+    def update(self, state, mu, gain):
+        # From μ and not from the state: below the round-off floor the state would drift away unheard.
+        factor = jnp.where(gain > 0.75, 1 / self.down, jnp.where(gain < 0.25, self.up, 1.0))
+        return mu * factor
+
+
+class Auto(Damping):
+    """The paper's choice for the kind of problem: `LossPower` for least squares, `Geometric` for energies."""
+
+    gamma: float = eqx.field(static=True, default=10.0)
+
+    def resolve(self, problem: Problem) -> Damping:
+        return LossPower(self.gamma) if problem.least_squares else Geometric(self.gamma)
+
+    def extra(self, state, loss, gradient_norm, iteration):
+        return jnp.zeros_like(loss)

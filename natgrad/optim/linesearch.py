@@ -1,0 +1,82 @@
+"""Searches for the step size α along a path θ(α) with θ(0) = θ; none ever raises the loss.
+
+A search sees the change of the loss, φ(α) = L(θ(α)) − L(θ), and the slope −φ'(0) = ∇Lᵀd ≥ 0. The problem computes φ
+without cancellation, so the searches go on where the loss itself no longer changes in floating point.
+"""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+class SearchResult(eqx.Module):
+    """`step` is 0 where no descent was found."""
+
+    step: Float[Array, ""]
+    change: Float[Array, ""]
+    evaluations: Int[Array, ""]
+
+
+class LineSearch(eqx.Module):
+    """How far to go along a path."""
+
+    @abc.abstractmethod
+    def __call__(
+        self, change: Callable[[Array], Array], slope: Float[Array, ""], previous: Float[Array, ""]
+    ) -> SearchResult:
+        """`change(α)` is φ(α), `previous` the step size accepted last."""
+
+
+class Armijo(LineSearch):
+    """Backtracking until φ(α) ≤ −c α ∇Lᵀd.
+
+    Arguments:
+        decrease: c.
+        shrink: the factor between trials.
+        growth: the first trial is min(1, growth · previous step); inf always starts at 1.
+        max_trials: after so many the step is given up, and 0 returned.
+    """
+
+    decrease: float = eqx.field(static=True, default=1e-4)
+    shrink: float = eqx.field(static=True, default=0.5)
+    growth: float = eqx.field(static=True, default=float("inf"))
+    max_trials: int = eqx.field(static=True, default=30)
+
+    def __call__(self, change, slope, previous):
+        one = jnp.ones_like(slope)
+        start = one if self.growth == float("inf") else jnp.clip(self.growth * previous, 1e-8, 1.0)
+        good = lambda step, phi: (phi <= -self.decrease * step * slope) & (phi < 0)
+
+        def go_on(carry):
+            step, phi, trials = carry
+            return ~good(step, phi) & (trials < self.max_trials)
+
+        def shrink(carry):
+            step, _, trials = carry
+            step = self.shrink * step
+            return step, change(step), trials + 1
+
+        step, phi, trials = jax.lax.while_loop(go_on, shrink, (start, change(start), jnp.asarray(1)))
+        found = good(step, phi)
+        return SearchResult(jnp.where(found, step, 0.0), jnp.where(found, phi, 0.0), trials)
+
+
+class GridSearch(LineSearch):
+    """The best of α = 1, ½, ¼, …, 2^(1−points), all evaluated; 0 where none lowers the loss."""
+
+    ratio: float = eqx.field(static=True, default=0.5)
+    points: int = eqx.field(static=True, default=30)
+
+    def __call__(self, change, slope, previous):
+        steps = jnp.asarray(self.ratio, slope.dtype) ** jnp.arange(self.points)
+        phis = jax.lax.map(change, steps)
+        phis = jnp.where(jnp.isfinite(phis), phis, jnp.inf)
+        best = jnp.argmin(phis)
+        found = phis[best] < 0
+        return SearchResult(
+            jnp.where(found, steps[best], 0.0), jnp.where(found, phis[best], 0.0), jnp.asarray(self.points)
+        )

@@ -1,0 +1,174 @@
+"""Natural gradient descent, the meta-algorithm (Algorithm "Modular NGD" of the paper) and what goes past it.
+
+One step at θ, with G = Jᵀ W J the Gramian and g = ∇L(θ):
+
+    (G + μI) v = g + β μ s              v the natural gradient; s the last step, β the momentum (0 in the paper)
+    (G + μI) a = Jᵀ W ∂²F[v, v]         geodesic acceleration (not in the paper)
+    θ(α) = θ − α v − ½ α² a             and a search for α, which never raises the loss
+
+The features F(θ) bend away from their tangent along v by ½α² ∂²F[v, v]; the correction a is the step that undoes this to
+second order in the same metric (Transtrum and Sethna, 2012). Where PINNs stall, they stall on this curvature: without
+the correction the accepted α falls far below 1. ‖a‖ is capped at a multiple of ‖v‖, beyond which the expansion says
+nothing.
+
+A rejected step is not the end: the next one is tried with ten times the damping and a fresh preconditioner.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from natgrad.gramian import check_strategy, gramian, second_directional
+from natgrad.optim.damping import Auto, Damping
+from natgrad.optim.direction import PCG, Direct, Direction
+from natgrad.optim.linesearch import Armijo, LineSearch
+from natgrad.problem import Problem
+
+
+class State(eqx.Module):
+    """What the next step needs."""
+
+    key: PRNGKeyArray
+    iteration: Int[Array, ""]
+    direction: Any
+    damping: Float[Array, ""]
+    boost: Float[Array, ""]
+    previous: Float[Array, " p"]
+    moved: Float[Array, " p"]
+    step_size: Float[Array, ""]
+
+
+class StepInfo(eqx.Module):
+    """What a person wants to see of a step. `loss` is L before it, `change` what the step did to it."""
+
+    loss: Float[Array, ""]
+    change: Float[Array, ""]
+    gradient_norm: Float[Array, ""]
+    step_size: Float[Array, ""]
+    mu: Float[Array, ""]
+    rank: Int[Array, ""]
+    largest: Float[Array, ""]
+    inner_iterations: Int[Array, ""]
+    inner_residual: Float[Array, ""]
+    evaluations: Int[Array, ""]
+    rebuilt: Bool[Array, ""]
+    acceleration: Float[Array, ""]
+    accepted: Bool[Array, ""]
+
+
+class NaturalGradient(eqx.Module):
+    """θ ← θ − α (G + μI)⁻¹ ∇L.
+
+    Arguments:
+        direction: `PCG(preconditioner=…)` or `Direct()`.
+        damping: the rule for μ; by default the paper's max(γ·eps·λ̂₁, 1e-4 L²) for least squares and
+            max(γ·eps·λ̂₁, 2⁻ᵏ) for energies.
+        search: `Armijo()` or `GridSearch()`.
+        gramian: the strategy, see `ng.gramian`.
+        batch: points at a time, for the strategies that have batches.
+        acceleration: the cap on ‖a‖/‖v‖; 0 switches geodesic acceleration off.
+        momentum: β.
+    """
+
+    direction: Direction = PCG()
+    damping: Damping = Auto()
+    search: LineSearch = Armijo()
+    gramian: str = eqx.field(static=True, default="auto")
+    batch: int | None = eqx.field(static=True, default=None)
+    acceleration: float = eqx.field(static=True, default=1.5)
+    momentum: float = eqx.field(static=True, default=0.0)
+
+    def __check_init__(self):
+        check_strategy(self.gramian, self.batch)
+        if self.acceleration < 0:
+            raise ValueError(f"acceleration is a cap on |a|/|v| and must not be negative, got {self.acceleration}")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}")
+
+    def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> State:
+        """The state before the first step."""
+        theta, _ = ravel_pytree(params)
+        key, sub = jax.random.split(key)
+        zero = jnp.zeros((), theta.dtype)
+        return State(
+            key=key,
+            iteration=jnp.asarray(0),
+            direction=self.direction.init(theta.size, theta.dtype, sub),
+            damping=self.damping.resolve(problem).init(theta.dtype),
+            boost=zero + 1,
+            previous=jnp.zeros_like(theta),
+            moved=jnp.zeros_like(theta),
+            step_size=zero + 1,
+        )
+
+    def step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
+        """One iteration: pure, jittable."""
+        theta, unravel = ravel_pytree(params)
+        key, sub = jax.random.split(state.key)
+        G = gramian(problem, params, self.gramian, batch=self.batch)
+        gradient = G.loss_gradient()
+        loss, norm = problem.loss(params), jnp.linalg.norm(gradient)
+        damping = self.damping.resolve(problem)
+
+        def mu(largest: Array) -> Array:
+            return state.boost * damping.mu(
+                state.damping, largest=largest, loss=loss, gradient_norm=norm, iteration=state.iteration
+            )
+
+        system, inner = self.direction.prepare(G, mu, state.direction, sub)
+        rhs = gradient + self.momentum * system.mu * state.moved if self.momentum else gradient
+        solve = system.solve(rhs, state.previous)
+        v = _descent(solve.x, gradient, system)
+        slope = gradient @ v
+        if self.acceleration:
+            bend = G.pullback(second_directional(problem, params, unravel(v)))
+            a = system.solve(bend).x
+            ratio = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
+            a = jnp.where(jnp.isfinite(ratio), a * jnp.minimum(1.0, self.acceleration / jnp.maximum(ratio, 1e-30)), 0)
+        else:
+            a, ratio = jnp.zeros_like(v), jnp.zeros_like(slope)
+
+        path = lambda step: theta - step * v - 0.5 * step**2 * a
+        found = self.search(lambda step: problem.difference(params, unravel(path(step))), slope, state.step_size)
+        accepted = found.step > 0
+        new = jnp.where(accepted, path(found.step), theta)
+
+        # What the quadratic model promised: α gᵀv − ½α² vᵀGv, with vᵀGv = gᵀv − μ|v|² at the solution.
+        model = found.step * slope - 0.5 * found.step**2 * (slope - system.mu * (v @ v))
+        gain = jnp.where(accepted & (model > 0), -found.change / jnp.where(model > 0, model, 1.0), 0.0)
+        state = State(
+            key=key,
+            iteration=state.iteration + 1,
+            direction=self.direction.finish(inner, solve, accepted),
+            damping=damping.update(state.damping, system.mu, gain),
+            boost=jnp.where(accepted, jnp.maximum(1.0, state.boost / 10), state.boost * 10),
+            previous=jnp.where(accepted, v, 0.0),
+            moved=theta - new,
+            step_size=jnp.where(accepted, found.step, 1.0),
+        )
+        info = StepInfo(
+            loss=loss,
+            change=found.change,
+            gradient_norm=norm,
+            step_size=found.step,
+            mu=system.mu,
+            rank=system.rank,
+            largest=system.largest,
+            inner_iterations=solve.iterations,
+            inner_residual=solve.residual,
+            evaluations=found.evaluations,
+            rebuilt=jnp.asarray(system.rebuilt),
+            acceleration=ratio,
+            accepted=accepted,
+        )
+        return unravel(new), state, info
+
+
+def _descent(v: Array, gradient: Array, system: Any) -> Array:
+    """v where it is a descent direction, else a gradient step of the length the largest eigenvalue allows."""
+    good = jnp.all(jnp.isfinite(v)) & (gradient @ v > 0)
+    return jnp.where(good, v, gradient / (system.largest + system.mu))

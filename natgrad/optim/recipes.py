@@ -1,0 +1,109 @@
+"""The named optimizers: compositions of `NaturalGradient`, in two recipes.
+
+`recipe="default"` is what measured best; `recipe="published"` is the paper's algorithm to the letter: a preconditioner
+from scratch at every step in its published form, a cold start of pCG, no acceleration, Armijo from α = 1.
+"""
+
+from typing import Any
+
+from natgrad.optim.damping import Auto, Damping
+from natgrad.optim.direction import PCG, Direct, Direction
+from natgrad.optim.linesearch import Armijo
+from natgrad.optim.ngd import NaturalGradient
+from natgrad.precondition import Identity, Nystrom, RPCholesky
+
+RECIPES = ("default", "published")
+
+
+def NystromNGD(
+    max_rank: int = 500,
+    maxiter: int = 20,
+    gamma: float = 10.0,
+    *,
+    test: str = "gaussian",
+    recipe: str = "default",
+    damping: Damping | None = None,
+    **options: Any,
+) -> NaturalGradient:
+    """NyströmNGD: NGD by conjugate gradients with a randomized Nyström preconditioner.
+
+    Arguments:
+        max_rank: ℓ_max, the rank of the preconditioner at most.
+        maxiter: pCG iterations at most.
+        gamma: μ ≥ γ·eps·λ̂₁.
+        test: "gaussian", "sampling" (columns by the diagonal) or "uniform".
+        recipe: "default" or "published".
+        damping: another rule for μ (`gamma` is then its own).
+        options: `gramian`, `batch`, `search`, … of `NaturalGradient`.
+    """
+    published = _published(recipe)
+    preconditioner = Nystrom(
+        test=test, max_rank=max_rank, reuse=not published, method="svd" if published else "cholesky"
+    )
+    return _compose(_pcg(preconditioner, maxiter, published), gamma, damping, published, options)
+
+
+def RPCholNGD(
+    max_rank: int = 500,
+    maxiter: int = 20,
+    gamma: float = 10.0,
+    *,
+    block: int = 20,
+    recipe: str = "default",
+    damping: Damping | None = None,
+    **options: Any,
+) -> NaturalGradient:
+    """RPCholNGD: NGD by conjugate gradients with a randomly pivoted Cholesky preconditioner.
+
+    Arguments as for `NystromNGD`; `block` pivots are drawn at a time.
+    """
+    published = _published(recipe)
+    preconditioner = RPCholesky(max_rank=max_rank, block=block, method="woodbury" if published else "eigh")
+    return _compose(_pcg(preconditioner, maxiter, published), gamma, damping, published, options)
+
+
+def MatrixFreeNGD(
+    maxiter: int = 520,
+    gamma: float = 10.0,
+    *,
+    recipe: str = "default",
+    damping: Damping | None = None,
+    **options: Any,
+) -> NaturalGradient:
+    """NGD by conjugate gradients without a preconditioner, the paper's baseline (520 products with G a step)."""
+    published = _published(recipe)
+    return _compose(_pcg(Identity(), maxiter, published), gamma, damping, published, options)
+
+
+def FullNGD(
+    gamma: float = 10.0, *, recipe: str = "default", damping: Damping | None = None, **options: Any
+) -> NaturalGradient:
+    """NGD with the Gramian assembled and factorized."""
+    options.setdefault("gramian", "assembled")
+    return _compose(Direct(), gamma, damping, _published(recipe), options)
+
+
+def _published(recipe: str) -> bool:
+    if recipe not in RECIPES:
+        raise ValueError(f"unknown recipe {recipe!r}: choose default or published")
+    return recipe == "published"
+
+
+def _pcg(preconditioner: Any, maxiter: int, published: bool) -> PCG:
+    if published:
+        return PCG(preconditioner, maxiter=maxiter, warm_start=False, refresh="always")
+    return PCG(preconditioner, maxiter=maxiter)
+
+
+def _compose(
+    direction: Direction, gamma: float, damping: Damping | None, published: bool, options: dict[str, Any]
+) -> NaturalGradient:
+    if not gamma > 0:
+        raise ValueError(f"gamma must be positive, got {gamma}")
+    known = ("search", "gramian", "batch", "acceleration", "momentum")
+    for name in options:
+        if name not in known:
+            raise ValueError(f"unknown option {name!r}: beside its own, this optimizer takes {', '.join(known)}")
+    if published:
+        options = {"acceleration": 0.0, "search": Armijo(), **options}
+    return NaturalGradient(direction=direction, damping=Auto(gamma) if damping is None else damping, **options)

@@ -1,0 +1,10 @@
+"""Problems: an energy over a network, the features of its metric, and the errors of its solution."""
+
+from natgrad.problem.base import Features as Features
+from natgrad.problem.base import Problem as Problem
+from natgrad.problem.energy import Energy as Energy
+from natgrad.problem.energy import EnergyMinimization as EnergyMinimization
+from natgrad.problem.errors import ErrorNorms as ErrorNorms
+from natgrad.problem.least_squares import LeastSquares as LeastSquares
+from natgrad.problem.least_squares import Residual as Residual
+from natgrad.problem.metrics import Metric as Metric

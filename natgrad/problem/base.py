@@ -1,0 +1,139 @@
+"""What a problem is to the rest of the library: an energy over a network, and the features of its metric.
+
+The Gramian of a network u_θ in a metric g_u(v, w) = ∫ F_u v · F_u w φ_u dx, by a quadrature rule with points x_r and
+weights w_r, is (Theorem 1 of the paper)
+
+    G(θ) = Jᵀ W J,    J = ∂θ F(θ),    F(θ)_r = F_{u_sg(θ)} u_θ (x_r),    W_r = w_r φ_u(x_r),
+
+where sg is stop_gradient: the coefficients of the linear operator F_u are frozen at the current u. A problem gives the
+features F in named blocks, one a set of points. `Features.evaluate(u, frozen, *sample)` is F_frozen u at one point: it is
+differentiated in u and never in frozen.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from natgrad.problem.errors import ErrorNorms
+
+Network = Callable[..., Any]
+
+
+class Features(eqx.Module):
+    """One block of features: k numbers at each of n points, with the weights of their squares in the metric.
+
+    `inputs` holds the arrays of shape (n, ...) whose rows are handed to `evaluate(u, frozen, *row) -> (k,)`; `weights` (n,)
+    are the quadrature weights; `density(frozen, *row)` is φ_u, or None where it is 1.
+    """
+
+    name: str = eqx.field(static=True)
+    inputs: tuple[Array, ...]
+    weights: Float[Array, " n"]
+    size: int = eqx.field(static=True)
+    evaluate: Callable = eqx.field(static=True)
+    density: Callable | None = eqx.field(static=True, default=None)
+
+    @property
+    def num_points(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the Jacobian the block has: n k."""
+        return self.num_points * self.size
+
+    def at(self, u: Network, frozen: Network, inputs: tuple[Array, ...]) -> Float[Array, "n k"]:
+        """The features at the given points (any subset of the block's)."""
+        return jax.vmap(lambda *row: self.evaluate(u, frozen, *row))(*inputs)
+
+    def metric_weights(
+        self, frozen: Network, inputs: tuple[Array, ...], weights: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
+        """w φ_u at the given points."""
+        if self.density is None:
+            return weights
+        return weights * jax.vmap(lambda *row: self.density(frozen, *row))(*inputs)
+
+
+class Problem(eqx.Module):
+    """A loss L(θ) = E(u_θ) together with the metric of its natural gradient.
+
+    Subclasses give `loss`, `difference` and `features`. All arrays (points, weights, data) are leaves of the problem, so
+    that a compiled step takes them as arguments.
+    """
+
+    params: eqx.AbstractVar[PyTree]
+    static: eqx.AbstractVar[PyTree]
+    features: eqx.AbstractVar[tuple[Features, ...]]
+    norms: eqx.AbstractVar[ErrorNorms | None]
+
+    #: True where the features are the residuals themselves, so that ∇L = Jᵀ W F(θ).
+    least_squares: eqx.AbstractClassVar[bool]
+
+    @abc.abstractmethod
+    def loss(self, params: PyTree) -> Float[Array, ""]:
+        """L(θ)."""
+
+    @abc.abstractmethod
+    def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
+        """L(new) − L(params), without the cancellation of subtracting two losses."""
+
+    def network(self, params: PyTree) -> Network:
+        """The network u_θ as a callable of one point."""
+        return eqx.combine(params, self.static)
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(leaf.size for leaf in jax.tree.leaves(self.params))
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the Jacobian: the sum over the blocks of points times features."""
+        return sum(block.rows for block in self.features)
+
+    @property
+    def dtype(self) -> Any:
+        return ravel_pytree(self.params)[0].dtype
+
+    def errors(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+        """Relative errors against the exact solution ({} where none was given)."""
+        return {} if self.norms is None else self.norms(self.network(params))
+
+
+def partition(network: Network) -> tuple[PyTree, PyTree]:
+    """The trainable arrays of a network and the rest of it."""
+    params, static = eqx.partition(network, eqx.is_inexact_array)
+    leaves = jax.tree.leaves(params)
+    if not leaves:
+        raise ValueError(
+            f"the network {type(network).__name__} has no parameters: give an Equinox module with floating-point arrays"
+        )
+    dtypes = sorted({str(leaf.dtype) for leaf in leaves})
+    if len(dtypes) > 1:
+        raise ValueError(f"the network's parameters mix the dtypes {', '.join(dtypes)}: use one for all")
+    return params, static
+
+
+def check_block(name: str, fn: Callable, network: Network, row: tuple[Array, ...], what: str) -> Array:
+    """Evaluates fn at the first point of a block by shape alone, and says in one line what is wrong with it."""
+    network = jax.tree.map(lambda leaf: leaf, network)
+    try:
+        out = eqx.filter_eval_shape(fn, network, *row)
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise ValueError(
+            f"{what} {name!r} fails at a single point of shape {row[0].shape}: "
+            f"{type(error).__name__}: {reason[0] if reason else ''}"
+        ) from error
+    if not hasattr(out, "shape") or len(out.shape) > 1:
+        got = getattr(out, "shape", type(out).__name__)
+        raise ValueError(f"{what} {name!r} must give a scalar or a vector at one point, got {got}")
+    if not jnp.issubdtype(out.dtype, jnp.floating):
+        raise ValueError(f"{what} {name!r} must give real floating-point values, got {out.dtype}")
+    return out

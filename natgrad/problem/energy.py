@@ -1,0 +1,152 @@
+"""Energy problems: L(θ) = Σ_blocks Σ_i w_i e(u_θ, x_i), with a metric of their own (Deep Ritz, Newton, Sobolev)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from natgrad.domains import Points, as_points
+from natgrad.problem.base import Features, Network, Problem, check_block, partition
+from natgrad.problem.errors import ErrorNorms
+from natgrad.problem.evaluation import evaluation_norms
+from natgrad.problem.least_squares import check_data
+from natgrad.problem.metrics import Metric
+
+
+class Energy(eqx.Module):
+    """An energy density e(u, x) at points, with the metric it contributes.
+
+    Arguments:
+        density: `density(u, x, *data)`, a scalar.
+        points: `Points`, or an array (n, d), whose weights are then 1/n.
+        metric: the metric on the same points; None where the block adds nothing to the metric.
+        difference: `difference(u, new, x, *data)` = e(new, x) − e(u, x), written so that nothing cancels. Near the
+            minimum a quadratic energy changes by less than its own round-off; with ½|∇u|² − fu and δ = new − u, write
+            ∇u·∇δ + ½|∇δ|² − fδ. By default the two densities are subtracted point by point.
+        data: further arrays (n, ...) whose rows are handed on after x.
+    """
+
+    density: Callable = eqx.field(static=True)
+    points: Points
+    metric: Metric | None = eqx.field(static=True)
+    difference: Callable | None = eqx.field(static=True)
+    data: tuple[Array, ...]
+
+    def __init__(
+        self,
+        density: Callable,
+        points: Points | Array,
+        *,
+        metric: Metric | None,
+        difference: Callable | None = None,
+        data: Array | tuple[Array, ...] = (),
+    ):
+        if not callable(density):
+            raise ValueError(f"an energy density is a function of (u, x), got {type(density).__name__}")
+        if metric is not None and not isinstance(metric, Metric):
+            raise ValueError(f"metric must be an ng.Metric such as ng.metrics.H1(), got {type(metric).__name__}")
+        self.density, self.metric, self.difference = density, metric, difference
+        self.points = points if isinstance(points, Points) else as_points(points)
+        self.data = check_data(data, len(self.points))
+
+
+class EnergyMinimization(Problem):
+    """Σ w e(u, x) over named blocks, minimized in the metric the blocks give.
+
+        problem = ng.EnergyMinimization(
+            network,
+            interior=ng.Energy(lambda u, x: 0.5 * jnp.sum(ng.gradient(u, x) ** 2) - f(x) * u(x),
+                               square.interior(4_000, rule="gauss"), metric=ng.metrics.EnergyNorm()),
+        )
+    """
+
+    params: PyTree
+    static: PyTree
+    features: tuple[Features, ...]
+    norms: ErrorNorms | None
+    energies: tuple[Energy, ...]
+    least_squares: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        exact: Callable | Mapping[str, Callable] | None = None,
+        evaluation: Points | None = None,
+        **blocks: Energy,
+    ):
+        for name, block in blocks.items():
+            if not isinstance(block, Energy):
+                raise ValueError(
+                    f"block {name!r} must be an ng.Energy(density, points, metric=…), got {type(block).__name__}"
+                )
+        self.params, self.static = partition(network)
+        cast = lambda block: jax.tree.map(lambda a: a.astype(self.dtype), block)
+        blocks = {name: cast(block) for name, block in blocks.items()}
+        self.energies = tuple(blocks.values())
+        self.features = tuple(
+            _features(name, block, network) for name, block in blocks.items() if block.metric is not None
+        )
+        if not self.features:
+            raise ValueError("an energy problem needs a metric on at least one block, e.g. metric=ng.metrics.H1()")
+        for name, block in blocks.items():
+            out = check_block(name, block.density, network, _first_row(block), "energy density")
+            if out.ndim:
+                raise ValueError(f"energy density {name!r} must be a scalar at one point, got shape {out.shape}")
+        self.norms = evaluation_norms(exact, evaluation, [b.points for b in self.energies], network, self.dtype)
+
+    def loss(self, params: PyTree) -> Float[Array, ""]:
+        u = self.network(params)
+        total = jnp.zeros((), self.dtype)
+        for block in self.energies:
+            values = jax.vmap(lambda *row, e=block.density: e(u, *row))(block.points.x, *block.data)
+            total += block.points.weights @ values
+        return total
+
+    def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
+        u, v = self.network(params), self.network(new)
+        total = jnp.zeros((), self.dtype)
+        for block in self.energies:
+            change = block.difference or (lambda u, v, *row, e=block.density: e(v, *row) - e(u, *row))
+            values = jax.vmap(lambda *row, c=change: c(u, v, *row))(block.points.x, *block.data)
+            total += block.points.weights @ values
+        return total
+
+
+def _first_row(block: Energy) -> tuple[Array, ...]:
+    return tuple(a[0] for a in (block.points.x, *block.data))
+
+
+def _features(name: str, block: Energy, network: Network) -> Features:
+    metric = block.metric
+    assert metric is not None
+    features = metric.features
+    # F_u may or may not want the block's data: the metric sees x alone, as its formula does.
+    out = check_block(name, lambda u, x: features(u, u, x), network, _first_row(block)[:1], "metric of block")
+    return Features(
+        name=name,
+        inputs=(block.points.x,),
+        weights=block.points.weights,
+        size=1 if out.ndim == 0 else out.shape[0],
+        evaluate=_Operator(features),
+        density=metric.density,
+    )
+
+
+class _Operator:
+    """`evaluate` of a metric: F_frozen u, linear in u."""
+
+    def __init__(self, features: Callable):
+        self.features = features
+
+    def __call__(self, u: Network, frozen: Network, *row: Array) -> Float[Array, " k"]:
+        return jnp.atleast_1d(self.features(frozen, u, *row))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Operator) and self.features == other.features
+
+    def __hash__(self) -> int:
+        return hash((_Operator, self.features))

@@ -1,0 +1,142 @@
+"""Least-squares problems (PINNs): L(θ) = ½ Σ_blocks Σ_i w_i |r(u_θ, x_i)|², with the Gauss–Newton metric.
+
+The features of the metric are the residuals themselves, so the gradient Jᵀ W r comes from the Gramian's own Jacobian.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from natgrad.domains import Points, as_points
+from natgrad.problem.base import Features, Network, Problem, check_block, partition
+from natgrad.problem.errors import ErrorNorms
+from natgrad.problem.evaluation import evaluation_norms
+
+
+class Residual(eqx.Module):
+    """A residual r(u, x) at points: a scalar or a vector, e.g. `lambda u, x: ng.laplacian(u, x) + f(x)`.
+
+    Arguments:
+        fn: `fn(u, x, *data)` at one point x (d,), u the network as a callable.
+        points: `Points` of a domain (with quadrature weights), or an array (n, d), whose weights are then 1/n.
+        data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients.
+        weight: multiplies the block's weights (a penalty on a boundary term, say).
+    """
+
+    fn: Callable = eqx.field(static=True)
+    points: Points
+    data: tuple[Array, ...]
+    weight: float = eqx.field(static=True)
+
+    def __init__(
+        self, fn: Callable, points: Points | Array, *, data: Array | tuple[Array, ...] = (), weight: float = 1.0
+    ):
+        if not callable(fn):
+            raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
+        if not weight > 0:
+            raise ValueError(f"the weight of a residual must be positive, got {weight}")
+        self.fn, self.weight = fn, float(weight)
+        self.points = points if isinstance(points, Points) else as_points(points)
+        self.data = check_data(data, len(self.points))
+
+
+def check_data(data: Any, n: int) -> tuple[Array, ...]:
+    """Per-point data as a tuple of arrays with n rows each."""
+    arrays = tuple(jnp.asarray(a) for a in (data if isinstance(data, tuple | list) else (data,)))
+    for array in arrays:
+        if array.ndim == 0 or array.shape[0] != n:
+            raise ValueError(f"data must have one row a point ({n}), got shape {array.shape}")
+    return arrays
+
+
+class LeastSquares(Problem):
+    """½ Σ w |r|² over named residual blocks.
+
+        problem = ng.LeastSquares(network, pde=ng.Residual(…), boundary=ng.Residual(…), exact=exact)
+
+    Arguments:
+        network: an Equinox module, callable on one point (d,); its floating-point arrays are the parameters.
+        exact: the exact solution, as a function of one point or as {field: function}; errors are then reported.
+        evaluation: the points of these errors. By default ten times as many as the largest block has, drawn
+            independently from the same domain.
+        blocks: the residuals, by name.
+    """
+
+    params: PyTree
+    static: PyTree
+    features: tuple[Features, ...]
+    norms: ErrorNorms | None
+    least_squares: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        exact: Callable | Mapping[str, Callable] | None = None,
+        evaluation: Points | None = None,
+        **blocks: Residual,
+    ):
+        if not blocks:
+            raise ValueError("a least-squares problem needs at least one residual block, e.g. pde=ng.Residual(…)")
+        self.params, self.static = partition(network)
+        self.features = tuple(_features(name, block, network, self.dtype) for name, block in blocks.items())
+        points = [block.points for block in blocks.values()]
+        self.norms = evaluation_norms(exact, evaluation, points, network, self.dtype)
+
+    def residuals(self, params: PyTree) -> dict[str, Float[Array, "n k"]]:
+        """The residuals of each block, by name."""
+        u = self.network(params)
+        return {block.name: block.at(u, u, block.inputs) for block in self.features}
+
+    def losses(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+        """The loss of each block, by name."""
+        residuals = self.residuals(params)
+        return {f.name: 0.5 * jnp.sum(f.weights[:, None] * residuals[f.name] ** 2) for f in self.features}
+
+    def loss(self, params: PyTree) -> Float[Array, ""]:
+        return sum(self.losses(params).values(), start=jnp.zeros((), self.dtype))
+
+    def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
+        """½ Σ w (r⁺ − r)·(r⁺ + r): exact to round-off in the difference, not in the loss."""
+        old_residuals, new_residuals = self.residuals(params), self.residuals(new)
+        total = jnp.zeros((), self.dtype)
+        for block in self.features:
+            old, fresh = old_residuals[block.name], new_residuals[block.name]
+            total += 0.5 * jnp.sum(block.weights[:, None] * (fresh - old) * (fresh + old))
+        return total
+
+
+def _features(name: str, block: Residual, network: Network, dtype: Any) -> Features:
+    if not isinstance(block, Residual):
+        raise ValueError(f"block {name!r} must be an ng.Residual(fn, points), got {type(block).__name__}")
+    fn = block.fn
+    inputs = jax.tree.map(lambda a: a.astype(dtype), (block.points.x, *block.data))
+    out = check_block(name, fn, network, tuple(a[0] for a in inputs), "residual")
+    return Features(
+        name=name,
+        inputs=inputs,
+        weights=(block.weight * block.points.weights).astype(dtype),
+        size=1 if out.ndim == 0 else out.shape[0],
+        evaluate=_Residual(fn),
+    )
+
+
+class _Residual:
+    """`evaluate` of a residual: nothing is frozen. Equal where the functions are, so that rebuilding a problem from the
+    same functions compiles nothing anew."""
+
+    def __init__(self, fn: Callable):
+        self.fn = fn
+
+    def __call__(self, u: Network, frozen: Network, *row: Array) -> Float[Array, " k"]:
+        return jnp.atleast_1d(self.fn(u, *row))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Residual) and self.fn == other.fn
+
+    def __hash__(self) -> int:
+        return hash((_Residual, self.fn))

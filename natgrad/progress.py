@@ -1,0 +1,81 @@
+"""The display of a training run: a live line in a terminal or notebook, a line now and then in a file."""
+
+import math
+import sys
+from types import TracebackType
+from typing import Any
+
+from natgrad.problem import Problem
+
+LINES = 10  # printed in the course of a run where there is no terminal
+
+
+class Progress:
+    """`with Progress(…) as display: display.update(record)`; see `natgrad.solve`."""
+
+    def __init__(self, problem: Problem, solver: Any, first: int, last: int, *, enabled: bool):
+        self.enabled, self.first, self.last = enabled, first, last
+        self.sizes = f"{problem.num_parameters} parameters, {problem.num_rows} residual rows"
+        self.every = max(1, (last - first) // LINES)
+        self.bar: Any = None
+        self.error = math.nan
+
+    def __enter__(self) -> "Progress":
+        if self.enabled and sys.stderr.isatty():
+            # rich takes as long to import as all of natgrad: only a terminal pays for it.
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            self.bar = Bar(
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[text]}"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self.task = self.bar.add_task("", total=self.last, completed=self.first, text=self.sizes)
+            self.bar.start()
+        elif self.enabled:
+            print(f"natgrad: {self.sizes}", file=sys.stderr, flush=True)
+        return self
+
+    def update(self, record: dict[str, Any]) -> None:
+        """Shows a step."""
+        self.error = record["errors"].get("h1", self.error)
+        if self.bar is not None:
+            self.bar.update(self.task, completed=record["step"], text=self.text(record))
+        elif self.enabled and (record["step"] - self.first) % self.every == 0:
+            print(f"{record['step']:>6}/{self.last}  {self.text(record)}", file=sys.stderr, flush=True)
+
+    def text(self, record: dict[str, Any]) -> str:
+        """loss, error, μ, rank and inner iterations, in a line."""
+        parts = [f"loss {record['loss']:.2e}"]
+        if not math.isnan(self.error):
+            parts.append(f"H¹ {self.error:.2e}")
+        if "mu" in record:
+            parts.append(f"μ {record['mu']:.1e}")
+        if "step_size" in record:
+            parts.append(f"α {record['step_size']:.2g}")
+        if "rank" in record:
+            parts.append(f"ℓ {int(record['rank'])}")
+        if "inner_iterations" in record:
+            parts.append(f"cg {int(record['inner_iterations'])}")
+        return "  ".join(parts) + f"  {record['time']:.1f} s"
+
+    def finish(self, status: str, records: list[dict[str, Any]]) -> None:
+        """The last word."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+        if self.enabled and records:
+            self.error = records[-1]["errors"].get("h1", self.error)
+            line = f"stopped after {records[-1]['step']} steps ({status})  {self.text(records[-1])}"
+            print(line, file=sys.stderr, flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()

@@ -1,0 +1,228 @@
+"""`solve`: the training loop with history, stopping rules, progress display and interruption.
+
+The loop is plain: compile the solver's step, call it, look at what it says. Time counts stepping alone: compilation,
+error evaluation, display and callbacks are outside the clock.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray, PyTree
+
+from natgrad.problem import Problem
+from natgrad.progress import Progress
+
+GIVE_UP = 10  # rejected steps in a row, each with ten times the damping of the one before
+
+
+class History(Mapping):
+    """What each step reported, as NumPy arrays of length `steps`: `history.loss`, `history["mu"]`, `history.errors["h1"]`.
+
+    `loss` is the loss after each step; errors are NaN at steps where they were not evaluated; `time` counts seconds of
+    stepping.
+    """
+
+    def __init__(self, records: list[dict[str, Any]]):
+        self._records = records
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if self._records and name not in self._records[0]:
+            raise KeyError(f"no {name!r} in the history: it has {', '.join(self)}")
+        return np.asarray([record[name] for record in self._records])
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(str(error.args[0])) from None
+
+    @property
+    def errors(self) -> dict[str, np.ndarray]:
+        names = sorted({name for record in self._records for name in record["errors"]})
+        return {n: np.asarray([r["errors"].get(n, math.nan) for r in self._records], float) for n in names}
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """One dict a step."""
+        return self._records
+
+    def __iter__(self):
+        return iter(self._records[0] if self._records else ())
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __repr__(self) -> str:
+        return f"History({len(self)} steps: {', '.join(self)})"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What training gave.
+
+    `u` is the trained network, `errors` its relative errors against the exact solution (empty without one), `status`
+    why training ended, `time` the seconds of stepping, `compile_time` those of compilation. `state` goes on where it
+    ended: `ng.solve(problem, solver, steps=…, resume=solution)`.
+    """
+
+    u: Callable = field(repr=False)
+    params: PyTree = field(repr=False)
+    state: Any = field(repr=False)
+    history: History
+    loss: float
+    errors: dict[str, float]
+    status: str
+    steps: int
+    time: float
+    compile_time: float
+
+
+def solve(
+    problem: Problem,
+    solver: Any,
+    steps: int,
+    *,
+    key: PRNGKeyArray | None = None,
+    params: PyTree | None = None,
+    resume: Solution | None = None,
+    evaluate_every: int = 10,
+    target_error: float | None = None,
+    target_loss: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    callback: Callable[[dict[str, Any]], Any] | None = None,
+    progress: bool = True,
+) -> Solution:
+    """Trains a problem's network; Ctrl-C ends it early and keeps what there is.
+
+        solution = ng.solve(problem, ng.NystromNGD(), steps=300, target_error=1e-5)
+
+    Arguments:
+        solver: anything with `init(problem, params, key)` and `step(problem, params, state) -> (params, state, info)`.
+        steps: at most so many (more, where `resume` is given).
+        key: the randomness of the solver; `jax.random.key(0)` by default.
+        params: where to start; the problem's own network by default.
+        resume: a solution to go on from, its state and history included.
+        evaluate_every: errors are evaluated every so many steps, and at the end.
+        target_error, target_loss: stop at or below (the error is H¹).
+        time_limit: stop after so many seconds of stepping.
+        patience: stop when the loss has not fallen by 1 % within so many steps.
+        callback: called with each step's record (a dict); a true value stops the training.
+        progress: a live display in a terminal or notebook, a line now and then elsewhere.
+    """
+    _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience, resume, params)
+    if resume is not None:
+        params, state, records = resume.params, resume.state, list(resume.history.records)
+    else:
+        params = problem.params if params is None else params
+        state = solver.init(problem, params, jax.random.key(0) if key is None else key)
+        records = []
+    evaluate = jax.jit(lambda problem, params: problem.errors(params)) if problem.norms is not None else None
+
+    started = time.perf_counter()
+    compiled = jax.jit(solver.step).lower(problem, params, state).compile()
+    compile_time = time.perf_counter() - started
+
+    clock = records[-1]["time"] if records else 0.0
+    begun = clock
+    rejected, status = 0, "steps"
+    loss = records[-1]["loss"] if records else float(problem.loss(params))
+    first, last = len(records), len(records) + steps
+    with Progress(problem, solver, first, last, enabled=progress) as display:
+        try:
+            for index in range(first, last):
+                tick = time.perf_counter()
+                new_params, new_state, info = compiled(problem, params, state)
+                told = {name: np.asarray(value)[()] for name, value in jax.device_get(vars(info)).items()}
+                clock += time.perf_counter() - tick
+                loss = float(told.pop("loss") + told.pop("change"))
+                if not math.isfinite(loss):
+                    status = "not finite"
+                    break
+                params, state = new_params, new_state
+                evaluated = evaluate is not None and ((index + 1) % evaluate_every == 0 or index + 1 == last)
+                errors = _floats(evaluate(problem, params)) if evaluate and evaluated else {}
+                record = {"step": index + 1, "time": clock, "loss": loss, "errors": errors, **told}
+                records.append(record)
+                display.update(record)
+                rejected = 0 if told.get("accepted", True) else rejected + 1
+                reason = _stop(record, records, rejected, clock - begun, target_error, target_loss, time_limit, patience)
+                if callback is not None and callback(record):
+                    reason = "callback"
+                if reason:
+                    status = reason
+                    break
+        except KeyboardInterrupt:
+            status = "interrupted"
+        if evaluate and records and not records[-1]["errors"]:
+            records[-1]["errors"] = _floats(evaluate(problem, params))
+        errors = records[-1]["errors"] if records else (_floats(evaluate(problem, params)) if evaluate else {})
+        display.finish(status, records)
+    return Solution(
+        u=problem.network(params),
+        params=params,
+        state=state,
+        history=History(records),
+        loss=loss if math.isfinite(loss) else float(problem.loss(params)),
+        errors=errors,
+        status=status,
+        steps=len(records),
+        time=clock,
+        compile_time=compile_time,
+    )
+
+
+def _stop(
+    record: dict[str, Any],
+    records: list[dict[str, Any]],
+    rejected: int,
+    elapsed: float,
+    target_error: float | None,
+    target_loss: float | None,
+    time_limit: float | None,
+    patience: int | None,
+) -> str | None:
+    """Why to stop after this step, if there is a reason."""
+    if target_error is not None and record["errors"].get("h1", math.inf) <= target_error:
+        return "target error"
+    if target_loss is not None and record["loss"] <= target_loss:
+        return "target loss"
+    if rejected >= GIVE_UP:
+        return "no descent"
+    if time_limit is not None and elapsed >= time_limit:
+        return "time"
+    if patience is not None and len(records) > patience:
+        before, now = records[-1 - patience]["loss"], record["loss"]
+        if before - now <= 0.01 * abs(before):
+            return "stagnation"
+    return None
+
+
+def _floats(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items()}
+
+
+def _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience, resume, params) -> None:
+    if not isinstance(problem, Problem):
+        raise ValueError(f"solve takes a problem such as ng.LeastSquares(…), got {type(problem).__name__}")
+    if not (hasattr(solver, "init") and hasattr(solver, "step")):
+        hint = f"; did you mean {solver.__name__}()?" if isinstance(solver, type) else ""
+        raise ValueError(f"solve takes a solver such as ng.NystromNGD(), got {type(solver).__name__}{hint}")
+    if isinstance(solver, type):
+        raise ValueError(f"solve takes a solver object: write {solver.__name__}() with parentheses")
+    for name, value in (("steps", steps), ("evaluate_every", evaluate_every), ("patience", patience)):
+        if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+            raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be positive seconds, got {time_limit}")
+    if target_error is not None and problem.norms is None:
+        raise ValueError("target_error needs an exact solution: give the problem exact=…, or use target_loss")
+    if resume is not None and params is not None:
+        raise ValueError("give either params or resume, not both: resume starts from its own parameters")

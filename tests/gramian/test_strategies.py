@@ -1,0 +1,124 @@
+"""Every strategy against the dense Gramian, on scalar and vector residuals and on energy metrics."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+import natgrad as ng
+from tests.helpers import dense_gramian, energy, flow, poisson, relative
+
+PROBLEMS = {
+    "scalar": poisson,
+    "vector": flow,
+    "energy": energy,
+    "H1": lambda: energy(ng.metrics.H1()),
+    "L2": lambda: energy(ng.metrics.L2()),
+    "reaction": lambda: energy(ng.metrics.EnergyNorm(lambda x: 1 + x[0], 2.0)),
+    "newton": lambda: energy(ng.metrics.NewtonCubic()),
+    "gross-pitaevskii": lambda: energy(ng.metrics.GrossPitaevskii(lambda x: jnp.sum(x**2), 100.0)),
+}
+STRATEGIES = [
+    ("assembled", None),
+    ("assembled", 7),
+    ("jacobian", None),
+    ("batched", 1),
+    ("batched", 10),  # divides no block
+    ("batched", 1000),  # larger than any
+    ("linearized", None),
+    ("auto", None),
+]
+
+
+@pytest.fixture(scope="module", params=PROBLEMS)
+def case(request):
+    problem = PROBLEMS[request.param]()
+    return problem, dense_gramian(problem, problem.params)
+
+
+@pytest.mark.parametrize(("strategy", "batch"), STRATEGIES)
+def test_products_agree_with_the_dense_gramian(case, strategy, batch):
+    problem, dense = case
+    G = ng.gramian(problem, problem.params, strategy, batch=batch)
+    V = jax.random.normal(jax.random.key(0), (G.size, 5))
+    indices = jnp.asarray([0, 3, 3, G.size - 1])
+    assert relative(G.mv(V[:, 0]), dense @ V[:, 0]) < 1e-12
+    assert relative(G.mm(V), dense @ V) < 1e-12
+    assert relative(G.diagonal(), np.diag(dense)) < 1e-12
+    assert relative(G.columns(indices), dense[:, np.asarray(indices)]) < 1e-12
+    assert relative(G.as_matrix(), dense) < 1e-12
+
+
+@pytest.mark.parametrize(("strategy", "batch"), STRATEGIES)
+def test_gradient_is_that_of_the_loss(case, strategy, batch):
+    problem, _ = case
+    G = ng.gramian(problem, problem.params, strategy, batch=batch)
+    expected = ravel_pytree(jax.grad(problem.loss)(problem.params))[0]
+    assert relative(G.loss_gradient(), expected) < 1e-12
+
+
+def test_stop_gradient_matters():
+    """Differentiating the operator's coefficients too gives another matrix; the hand-written Gramian agrees with ours."""
+    beta, V = 100.0, lambda x: jnp.sum(x**2)
+    problem = energy(ng.metrics.GrossPitaevskii(V, beta))
+    theta, unravel = ravel_pytree(problem.params)
+    interior, boundary = problem.features
+    u = lambda t, x: problem.network(unravel(t))(x)
+
+    # ∂ᵢu and ∇∂ᵢu at every point, then ∫ ∇∂ᵢu·∇∂ⱼu + (V + βu²) ∂ᵢu ∂ⱼu + 100 ∫ ∂ᵢu ∂ⱼu on the boundary, by hand.
+    x, w = interior.inputs[0], interior.weights
+    du = jax.vmap(lambda x: jax.grad(u)(theta, x))(x)
+    ddu = jax.vmap(lambda x: jax.jacfwd(jax.grad(u), argnums=1)(theta, x))(x)
+    c = jax.vmap(lambda x: V(x) + beta * u(theta, x) ** 2)(x)
+    hand = jnp.einsum("n,npd,nqd->pq", w, ddu, ddu) + jnp.einsum("n,np,nq->pq", w * c, du, du)
+    db = jax.vmap(lambda x: jax.grad(u)(theta, x))(boundary.inputs[0])
+    hand += 100 * jnp.einsum("n,np,nq->pq", boundary.weights, db, db)
+    ours = ng.gramian(problem, problem.params, "jacobian").as_matrix()
+    assert relative(ours, hand) < 1e-12
+
+    def naive(t):
+        net = problem.network(unravel(t))
+        return jnp.concatenate([(b.weights[:, None] ** 0.5 * b.at(net, net, b.inputs)).ravel() for b in [interior]])
+
+    J = jax.jacrev(naive)(theta)
+    interior_only = hand - 100 * jnp.einsum("n,np,nq->pq", boundary.weights, db, db)
+    assert relative(J.T @ J, interior_only) > 1e-2
+
+
+def test_works_under_jit_and_inside_loops():
+    problem = poisson()
+    v = jnp.ones(problem.num_parameters)
+    for strategy in ("assembled", "jacobian", "batched", "linearized"):
+
+        @jax.jit
+        def three(problem, params, v, strategy=strategy):
+            G = ng.gramian(problem, params, strategy, batch=10)
+            return jax.lax.fori_loop(0, 3, lambda _, v: G.mv(v), v)
+
+        G = np.linalg.matrix_power(dense_gramian(problem, problem.params), 3)
+        assert relative(three(problem, problem.params, v), G @ v) < 1e-11
+
+
+def test_auto_follows_sizes_and_memory_and_says_why():
+    problem = poisson(points=500, boundary=100, width=20, depth=2)
+    p, rows = problem.num_parameters, problem.num_rows
+    assert ng.gramian(problem, strategy="auto").strategy == "jacobian"
+    tight = ng.gramian(problem, strategy="auto", memory=rows * p * 8)
+    assert tight.strategy == "batched"
+    assert tight.batch * p * 8 < rows * p * 8
+    assert f"{rows}×{p}" in tight.reason
+    small = ng.gramian(poisson(points=500, width=5), strategy="auto")
+    assert small.strategy == "assembled"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(strategy="jacobain"), "did you mean 'jacobian'"),
+        (dict(strategy="batched", batch=0), "at least 1"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ng.gramian(poisson(), **arguments)

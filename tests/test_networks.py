@@ -1,0 +1,167 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from natgrad.calculus import laplacian
+from natgrad.networks import MLP, Fields, FourierFeatures, HardBoundary, Periodic, num_parameters
+
+KEY = jax.random.key(0)
+
+
+def test_mlp_shapes_and_sizes():
+    x = np.ones(3)
+    assert MLP(3, 1, 64, 3, key=KEY)(x).shape == ()
+    assert MLP(3, 2, 64, 3, key=KEY)(x).shape == (2,)
+    assert num_parameters(MLP(3, 1, 64, 3, key=KEY)) == 8641
+    assert num_parameters(MLP(3, 1, (8, 4), key=KEY)) == 3 * 8 + 8 + 8 * 4 + 4 + 4 + 1
+    assert num_parameters(MLP(3, 2, 64, 0, key=KEY)) == 8
+
+
+def test_mlp_is_the_formula():
+    u = MLP(3, 1, (4, 5), activation=jnp.sin, key=KEY)
+    x = np.array([0.1, 0.2, 0.3])
+    expected = x
+    for layer in u.layers[:-1]:
+        expected = np.sin(layer.weight @ expected + layer.bias)
+    expected = u.layers[-1].weight @ expected + u.layers[-1].bias
+    np.testing.assert_allclose(u(x), expected[0], rtol=1e-14)
+
+
+def test_glorot_normal_start():
+    u = MLP(100, 300, 400, 1, key=KEY)
+    for layer in u.layers:
+        out, n = layer.weight.shape
+        std = np.sqrt(2 / (out + n))
+        np.testing.assert_allclose(jnp.std(layer.weight), std, rtol=0.02)
+        np.testing.assert_allclose(jnp.mean(layer.weight), 0, atol=0.02 * std)
+        assert not jnp.any(layer.bias)
+
+
+def test_parameters_are_ordered_layer_by_layer():
+    u = MLP(3, 2, 4, 1, key=KEY)
+    u = eqx.tree_at(lambda n: [layer.bias for layer in n.layers], u, [jnp.ones(4), jnp.full(2, 2.0)])
+    flat, unravel = ravel_pytree(u)
+    w0, w1 = (np.ravel(layer.weight) for layer in u.layers)
+    np.testing.assert_array_equal(flat, np.concatenate([w0, np.ones(4), w1, np.full(2, 2.0)]))
+    assert eqx.tree_equal(unravel(flat), u)
+
+
+def test_dtype():
+    x = np.ones(3, np.float32)
+    assert MLP(3, 1, 4, 1, key=KEY)(np.ones(3)).dtype == jnp.float64
+    assert MLP(3, 1, 4, 1, key=KEY, dtype=jnp.float32)(x).dtype == jnp.float32
+
+
+def flow():
+    k1, k2 = jax.random.split(KEY)
+    return Fields(u=MLP(2, 2, 8, 2, key=k1), p=MLP(2, 1, 6, 1, key=k2))
+
+
+def test_fields():
+    net, x = flow(), np.array([0.1, 0.2])
+    assert net.u(x).shape == (2,)
+    assert net.p(x).shape == ()
+    np.testing.assert_array_equal(net(x), np.concatenate([net.u(x), [net.p(x)]]))
+    with pytest.raises(AttributeError, match="no field 'q'; the fields are u, p"):
+        _ = net.q
+    with pytest.raises(ValueError, match="'names' is taken"):
+        Fields(names=net.u)
+
+
+def test_fields_flatten_into_one_vector():
+    net, x = flow(), np.array([0.1, 0.2])
+    flat, unravel = ravel_pytree(net)
+    # as given, not by name
+    np.testing.assert_array_equal(flat, np.concatenate([ravel_pytree(net.u)[0], ravel_pytree(net.p)[0]]))
+    again = unravel(flat)
+    np.testing.assert_array_equal(again(x), net(x))
+    grad = jax.grad(lambda theta: laplacian(unravel(theta).p, x))(flat)
+    assert not jnp.any(grad[: num_parameters(net.u)])
+    assert jnp.any(grad[num_parameters(net.u) :])
+
+
+def test_hard_boundary():
+    net = MLP(2, 1, 8, 2, key=KEY)
+    u = HardBoundary(net, lambda x: jnp.prod(x * (1 - x)))
+    t = np.linspace(0, 1, 11)
+    sides = np.concatenate([np.stack(s, 1) for s in ((t, 0 * t), (t, 0 * t + 1), (0 * t, t), (0 * t + 1, t))])
+    np.testing.assert_array_equal(jax.vmap(u)(sides), 0)
+    assert abs(u(np.array([0.3, 0.4]))) > 0
+    lifted = HardBoundary(net, lambda x: jnp.prod(x * (1 - x)), lift=jnp.sum)
+    np.testing.assert_allclose(jax.vmap(lifted)(sides), sides.sum(1), rtol=1e-15)
+    assert num_parameters(lifted) == num_parameters(net)
+    with pytest.raises(ValueError, match="lift must be a function without parameters"):
+        HardBoundary(net, jnp.sum, lift=net)
+
+
+def test_fourier_features_are_no_parameters(tmp_path):
+    net = MLP(8, 1, 6, 1, key=KEY)
+    u = FourierFeatures(net, 3, 4, scale=0.5, key=jax.random.key(1))
+    x = np.array([0.1, 0.2, 0.3])
+    phase = 2 * np.pi * np.array(u.frequencies) @ x
+    np.testing.assert_allclose(u(x), net(jnp.concatenate([jnp.sin(phase), jnp.cos(phase)])), rtol=1e-14)
+    assert num_parameters(u) == num_parameters(net)
+    np.testing.assert_array_equal(ravel_pytree(u)[0], ravel_pytree(net)[0])
+    np.testing.assert_allclose(jax.jit(lambda u, x: u(x))(u, x), u(x), rtol=1e-14)
+    eqx.tree_serialise_leaves(tmp_path / "u.eqx", u)
+    zeros = jax.tree.map(jnp.zeros_like, u)
+    assert eqx.tree_deserialise_leaves(tmp_path / "u.eqx", zeros)(x) == u(x)
+
+
+def test_fourier_frequencies_given():
+    b = np.array([[1.0, 0.0], [0.0, 2.0]])
+    u = FourierFeatures(MLP(4, 1, 6, 1, key=KEY), 2, b)
+    np.testing.assert_allclose(u(np.array([0.3, 0.2])), u(np.array([1.3, 0.7])), rtol=1e-12)
+    np.testing.assert_allclose(
+        laplacian(u, X := np.array([0.3, 0.2])), jnp.trace(jax.hessian(u)(X)), rtol=1e-12
+    )
+
+
+def test_periodic():
+    u = Periodic(MLP(3, 2, 6, 1, key=KEY), (None, 2.0))
+    np.testing.assert_allclose(u(np.array([0.1, 0.3])), u(np.array([0.1, 2.3])), rtol=1e-12)
+    assert not np.allclose(u(np.array([0.1, 0.3])), u(np.array([2.1, 0.3])))
+    assert num_parameters(u) == num_parameters(u.network)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: MLP(0, 1, 4, 1, key=KEY), "in_size must be at least 1, got 0"),
+        (lambda: MLP(3, 0, 4, 1, key=KEY), "out_size must be at least 1, got 0"),
+        (lambda: MLP(3, 1, 0, 1, key=KEY), "width must be at least 1, got 0"),
+        (lambda: MLP(3, 1, (4, 0), key=KEY), r"width must be at least 1, got \(4, 0\)"),
+        (lambda: MLP(3, 1, 4, -1, key=KEY), "depth must be the number of hidden layers, 0 or more, got -1"),
+        (lambda: MLP(3, 1, 4, key=KEY), "depth must be the number of hidden layers"),
+        (lambda: MLP(3, 1, (4, 4), 3, key=KEY), "depth must be the number of widths, 2, or left out, got 3"),
+        (lambda: Fields(), "at least one named network"),
+        (
+            lambda: FourierFeatures(MLP(3, 1, 4, 1, key=KEY), 3, 4, key=KEY),
+            "8 inputs .* got one with in_size=3",
+        ),
+        (lambda: FourierFeatures(MLP(8, 1, 4, 1, key=KEY), 3, 4), "take a key"),
+        (
+            lambda: FourierFeatures(MLP(8, 1, 4, 1, key=KEY), 3, np.ones((4, 2))),
+            r"shape \(f, 3\), got \(4, 2\)",
+        ),
+        (lambda: Periodic(MLP(3, 1, 4, 1, key=KEY), (1.0, 1.0)), "4 inputs"),
+        (lambda: Periodic(MLP(3, 1, 4, 1, key=KEY), (None, -1.0)), "periods must be positive"),
+        (
+            lambda: MLP(3, 1, 4, 1, key=KEY)(np.ones((10_000, 3))),
+            r"u takes one point of shape \(3,\), got \(10000, 3\); use jax.vmap",
+        ),
+        (lambda: MLP(3, 1, 4, 1, key=KEY)(np.ones(2)), r"u takes one point of shape \(3,\), got \(2,\)$"),
+    ],
+)
+def test_misuse_is_named(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_goes_through_jit_and_vmap():
+    u, x = flow(), np.random.default_rng(0).normal(size=(7, 2))
+    batched = jax.jit(lambda u, x: jax.vmap(u)(x))(u, x)
+    np.testing.assert_allclose(batched, np.stack([u(p) for p in x]), rtol=1e-13)
