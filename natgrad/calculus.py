@@ -315,7 +315,8 @@ def _product(f, carried: list[_Carried], k: int) -> list[_Carried]:
     """Wz, WJ_i, WL for few directions, each a product of its own.
 
     The derivative in W, taken at every point, is then a sum of outer products, which XLA for GPUs writes
-    straight into the rows of the parameter Jacobian; with the J_i stacked it is a batched product, and a copy of it.
+    straight into the rows of the parameter Jacobian; with the J_i stacked it is a batched product, and a
+    copy of it.
     """
     (z,) = carried
     jac = jnp.stack([f(j)[0] for j in z.jac])

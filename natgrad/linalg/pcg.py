@@ -54,14 +54,18 @@ def pcg(
 ) -> PCGResult:
     """Solves mv(x) = b by preconditioned conjugate gradients (paper, algorithm dir_matrix_free).
 
-    x0 is used only if it is better than zero, ‖b − A x0‖₂ ≤ ‖b‖₂. `preconditioner` applies P⁻¹.
+    `preconditioner` applies P⁻¹. x0 gives a direction to start in: c·x0 with c = bᵀx0 / x0ᵀAx0, the multiple of least
+    error in the norm of A, and so never worse than zero; zero where c ≤ 0. (The 2-norm of the residual would reject
+    starts that are right in all but the largest eigenvalues.)
     """
     b_norm = jnp.linalg.norm(b)
     x, r = jnp.zeros_like(b), b
     if x0 is not None:
-        r0 = b - mv(x0)
-        better = (jnp.linalg.norm(r0) <= b_norm) & jnp.all(jnp.isfinite(x0)) & (b_norm > 0)
-        x, r = jnp.where(better, x0, x), jnp.where(better, r0, r)
+        Ax0 = mv(x0)
+        curvature = jnp.vdot(x0, Ax0)
+        scale = jnp.vdot(b, x0) / jnp.where(curvature > 0, curvature, 1.0)
+        better = (curvature > 0) & (scale > 0) & jnp.isfinite(scale) & (b_norm > 0)
+        x, r = jnp.where(better, scale * x0, x), jnp.where(better, b - scale * Ax0, r)
     apply = (lambda v: v) if preconditioner is None else preconditioner
 
     def unfinished(s: _State):

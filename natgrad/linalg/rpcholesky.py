@@ -6,8 +6,9 @@ factorization C[S, :] = L Lᵀ, the new columns are C L⁻ᵀ and d loses their 
 written where the last ones ended, so that dropped pivots cost no capacity.
 
 C carries round-off s of the size of G, a few eps·max d⁽⁰⁾, however small the residual has become, so C[S, :]
-is factored with the shift s and F Fᵀ stays below G. A pivot whose residual is not well above that, after those
-before it in its round are eliminated, would be divided by noise: it is left out, and may be drawn again later.
+is factored with the shift s and F Fᵀ stays below G. A pivot whose residual is not well above that, after
+those before it in its round are eliminated, would be divided by noise: it is left out, and may be drawn
+again later.
 
 Rounds end when the residual's trace is below `tol`, the capacity is used, or nothing above the floor is left.
 Assumed: G symmetric positive semidefinite up to round-off, `diagonal` its diagonal.

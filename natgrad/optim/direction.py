@@ -88,7 +88,7 @@ class PCG(Direction):
         preconditioner: a builder such as `Nystrom()`.
         maxiter: inner iterations at most.
         tol: the inner solve stops at ‖r‖ ≤ tol ‖b‖.
-        warm_start: start from the previous direction, scaled to fit.
+        warm_start: pCG starts from so much of the previous direction; 0 starts from zero.
         refresh: "stale" rebuilds the preconditioner once the iterations it costs more than a fresh one would add up to
             the price of a rebuild, or the solve misses its tolerance; "always" rebuilds it every step.
     """
@@ -96,7 +96,7 @@ class PCG(Direction):
     preconditioner: Preconditioner = Nystrom()
     maxiter: int = eqx.field(static=True, default=20)
     tol: float = eqx.field(static=True, default=1e-10)
-    warm_start: bool = eqx.field(static=True, default=True)
+    warm_start: float = eqx.field(static=True, default=0.9)
     refresh: str = eqx.field(static=True, default="stale")
 
     def __check_init__(self):
@@ -122,7 +122,7 @@ class PCG(Direction):
 
         def solve(b: Array, x0: Array | None = None) -> Solve:
             matvec = lambda v: gramian.mv(v) + value * v
-            start = x0 if self.warm_start else None
+            start = self.warm_start * x0 if self.warm_start and x0 is not None else None
             result = pcg(matvec, b, preconditioner=inverse, x0=start, tol=self.tol, maxiter=self.maxiter)
             return Solve(result.x, result.iterations, result.residual)
 

@@ -91,7 +91,7 @@ def _published(recipe: str) -> bool:
 
 def _pcg(preconditioner: Any, maxiter: int, published: bool) -> PCG:
     if published:
-        return PCG(preconditioner, maxiter=maxiter, warm_start=False, refresh="always")
+        return PCG(preconditioner, maxiter=maxiter, warm_start=0.0, refresh="always")
     return PCG(preconditioner, maxiter=maxiter)
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from natgrad.linalg import (
-    LowRank,
+    LowRankPreconditioner,
     from_factor,
     power_method,
     rpcholesky,
@@ -72,7 +72,7 @@ class RPCholesky(Preconditioner):
 
     def inverse(self, state, mu):
         if self.method == "eigh":
-            return rpcholesky_preconditioner(LowRank(state.basis, state.eigenvalues, state.rank), mu)
+            return LowRankPreconditioner(state.basis, state.eigenvalues, mu, mu)
         return rpcholesky_preconditioner(state.basis, mu, method=self.method)
 
     def cost(self, size):

@@ -1,5 +1,6 @@
 """Matrices with known spectra, shared by the tests of this folder."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -31,8 +32,6 @@ def repeated_columns(p, seed=0):
 
 
 def finite(tree):
-    import jax
-
     return all(
         bool(jnp.all(jnp.isfinite(x))) for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)
     )

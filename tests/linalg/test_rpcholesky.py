@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 from matrices import decaying, finite, low_rank, repeated_columns, with_spectrum
 
-from natgrad.linalg import nystrom_from_columns, rpcholesky
+from natgrad.linalg import rpcholesky
 
 BLOCKS = [1, 7, 20]
 
 
 @partial(jax.jit, static_argnames=("max_rank", "block"))
-def factor(G, max_rank, block=1, seed=0, tol=0.0):
-    key = jax.random.key(seed)
+def _factor(G, key, tol, max_rank, block):
     return rpcholesky(lambda i: G[:, i], jnp.diagonal(G), key, max_rank=max_rank, block=block, tol=tol)
+
+
+def factor(G, max_rank, block=1, seed=0, tol=0.0):
+    return _factor(G, jax.random.key(seed), tol, max_rank, block)
 
 
 def valid(result, G):
@@ -33,14 +36,15 @@ def valid(result, G):
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("max_rank", [12, 75])
+@pytest.mark.parametrize("max_rank", [33, 75])  # the second is above p, and no multiple of 7 or 20
 def test_exact_on_low_rank(block, max_rank):
+    """The shift of a block leaves a residual near round-off, for which later rounds may take more pivots."""
     G = low_rank(60, 12)
     for seed in range(3):
         result = factor(G, max_rank, block, seed)
         assert valid(result, G)
-        assert int(result.rank) == 12
-        np.testing.assert_allclose(result.as_matrix(), G, atol=1e-11 * jnp.linalg.norm(G, 2))
+        assert 12 <= int(result.rank) <= (12 if block == 1 else 24)
+        np.testing.assert_allclose(result.as_matrix(), G, atol=1e-13 * np.linalg.norm(G, 2))
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -56,8 +60,9 @@ def test_equals_nystrom_on_its_pivots(block):
     """Property 2.1 of Chen et al."""
     G = decaying(60, 4)
     result = factor(G, 33, block)
-    reference = nystrom_from_columns(lambda i: G[:, i], result.pivots)
-    np.testing.assert_allclose(result.as_matrix(), reference.as_matrix(), atol=1e-12)
+    Y = np.asarray(G)[:, result.pivots]
+    reference = Y @ np.linalg.solve(Y[np.asarray(result.pivots)], Y.T)
+    np.testing.assert_allclose(result.as_matrix(), reference, atol=1e-11)
 
 
 @pytest.mark.parametrize("block", [1, 7])
