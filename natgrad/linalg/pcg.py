@@ -38,6 +38,8 @@ class _State(eqx.Module):
     r: Float[Array, " p"]
     d: Float[Array, " p"]
     rz: Float[Array, ""]
+    gained: Float[Array, ""]
+    last: Float[Array, ""]
     iterations: Int[Array, ""]
     breakdown: Bool[Array, ""]
 
@@ -50,12 +52,15 @@ def pcg(
     x0: Float[Array, " p"] | None = None,
     tol: float | Float[Array, ""] = 1e-10,
     maxiter: int | Int[Array, ""] = 20,
+    progress: float | Float[Array, ""] = 0.0,
     true_residual: bool = True,
 ) -> PCGResult:
     """Solves mv(x) = b by preconditioned conjugate gradients (paper, algorithm dir_matrix_free).
 
     `preconditioner` applies P⁻¹. x0 gives a direction to start in: c·x0 with c = bᵀx0 / x0ᵀAx0, the multiple of least
-    error in the norm of A, and so never worse than zero; zero where c ≤ 0. (The 2-norm of the residual would reject
+    error in the norm of A, and so never worse than zero; zero where c ≤ 0. `progress` stops once an iteration lowers
+    the quadratic ½xᵀAx − bᵀx by no more than that part of what all have: what is left is then in directions that
+    hardly matter to it. (The 2-norm of the residual would reject
     starts that are right in all but the largest eigenvalues.)
     """
     b_norm = jnp.linalg.norm(b)
@@ -69,7 +74,8 @@ def pcg(
     apply = (lambda v: v) if preconditioner is None else preconditioner
 
     def unfinished(s: _State):
-        return (jnp.linalg.norm(s.r) > tol * b_norm) & (s.iterations < maxiter) & ~s.breakdown
+        stalled = (s.iterations > 0) & (s.last <= progress * s.gained)
+        return (jnp.linalg.norm(s.r) > tol * b_norm) & (s.iterations < maxiter) & ~s.breakdown & ~stalled
 
     def iterate(s: _State) -> _State:
         z = apply(s.r)
@@ -81,12 +87,15 @@ def pcg(
         x, r = s.x + alpha * d, s.r - alpha * Ad
         # A finite sum of squares vouches for every entry.
         good = (curvature > 0) & (rz > 0) & jnp.isfinite(jnp.vdot(x, x)) & jnp.isfinite(jnp.vdot(r, r))
-        new = _State(x, r, d, rz, s.iterations + 1, s.breakdown)
-        old = _State(s.x, s.r, s.d, s.rz, s.iterations, jnp.asarray(True))
+        lowered = alpha * rz / 2  # by how much the iteration lowers ½xᵀAx − bᵀx
+        new = _State(x, r, d, rz, s.gained + lowered, lowered, s.iterations + 1, s.breakdown)
+        old = eqx.tree_at(lambda s: s.breakdown, s, jnp.asarray(True))
         return jax.tree.map(lambda a, c: jnp.where(good, a, c), new, old)
 
     bad_input = ~jnp.isfinite(b_norm)
-    start = _State(x, r, jnp.zeros_like(b), jnp.ones((), b.dtype), jnp.asarray(0, jnp.int32), bad_input)
+    zero = jnp.zeros((), b.dtype)
+    gained = jnp.vdot(b + r, x) / 2
+    start = _State(x, r, jnp.zeros_like(b), zero + 1, gained, zero, jnp.asarray(0, jnp.int32), bad_input)
     end = jax.lax.while_loop(unfinished, iterate, start)
 
     recursive = jnp.linalg.norm(end.r)

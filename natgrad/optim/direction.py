@@ -72,13 +72,10 @@ class Direct(Direction):
 
 
 class PCGState(eqx.Module):
-    """The approximation in use and how it has been doing since it was built."""
+    """The approximation in use, and whether the last solve with it was good enough."""
 
     approximation: Approximation
-    stale: Bool[Array, ""]
-    fresh: Bool[Array, ""]
-    baseline: Int[Array, ""]
-    excess: Int[Array, ""]
+    failed: Bool[Array, ""]
 
 
 class PCG(Direction):
@@ -87,17 +84,23 @@ class PCG(Direction):
     Arguments:
         preconditioner: a builder such as `Nystrom()`.
         maxiter: inner iterations at most.
-        tol: the inner solve stops at ‖r‖ ≤ tol ‖b‖.
-        warm_start: pCG starts from so much of the previous direction; 0 starts from zero.
-        refresh: "stale" rebuilds the preconditioner once the iterations it costs more than a fresh one would add up to
-            the price of a rebuild, or the solve misses its tolerance; "always" rebuilds it every step.
+        tol: the inner solve stops at ‖r‖ ≤ tol ‖b‖ …
+        progress: … or once an iteration adds no more than this part to the decrease of ½xᵀ(G + μI)x − bᵀx. The error
+            in the norm of G + μI is then about its square root; a Cholesky factorization does no better than 1e-4.
+        warm_start: start from the previous direction, scaled to fit.
+        refresh: "always" builds the preconditioner anew at every step. "stale" keeps it while a probe (one product with
+            G) finds G + μI no further than `staleness` from it, and the last solve with it came to an end.
+        staleness: the root mean square eigenvalue of P⁻¹(G + μI) on the range of the approximation up to which it is
+            kept; 1 for a perfect one.
     """
 
     preconditioner: Preconditioner = Nystrom()
-    maxiter: int = eqx.field(static=True, default=20)
+    maxiter: int = eqx.field(static=True, default=40)
     tol: float = eqx.field(static=True, default=1e-10)
-    warm_start: float = eqx.field(static=True, default=0.9)
+    progress: float = eqx.field(static=True, default=1e-9)
+    warm_start: bool = eqx.field(static=True, default=True)
     refresh: str = eqx.field(static=True, default="stale")
+    staleness: float = eqx.field(static=True, default=3.0)
 
     def __check_init__(self):
         if self.refresh not in ("stale", "always"):
@@ -106,38 +109,55 @@ class PCG(Direction):
             raise ValueError(f"maxiter must be at least 1, got {self.maxiter}")
 
     def init(self, size, dtype, key):
-        zero = jnp.asarray(0, jnp.int32)
-        approximation = self.preconditioner.init(size, dtype, key)
-        return PCGState(approximation, jnp.asarray(True), jnp.asarray(False), zero, zero)
+        return PCGState(self.preconditioner.init(size, dtype, key), jnp.asarray(True))
 
     def prepare(self, gramian, mu, state, key):
+        key, probe = jax.random.split(key)
         build = lambda: self.preconditioner.build(gramian, mu, state.approximation, key)
         if self.refresh == "always":
             approximation, stale = build(), jnp.asarray(True)
         else:
-            stale = state.stale
+            stale = state.failed | self._stale(gramian, mu, state.approximation, probe)
             approximation = jax.lax.cond(stale, build, lambda: state.approximation)
         value = mu(approximation.largest)
         inverse = self.preconditioner.inverse(approximation, value)
 
         def solve(b: Array, x0: Array | None = None) -> Solve:
-            matvec = lambda v: gramian.mv(v) + value * v
-            start = self.warm_start * x0 if self.warm_start and x0 is not None else None
-            result = pcg(matvec, b, preconditioner=inverse, x0=start, tol=self.tol, maxiter=self.maxiter)
+            result = pcg(
+                lambda v: gramian.mv(v) + value * v,
+                b,
+                preconditioner=inverse,
+                x0=x0 if self.warm_start else None,
+                tol=self.tol,
+                maxiter=self.maxiter,
+                progress=self.progress,
+            )
             return Solve(result.x, result.iterations, result.residual)
 
         system = System(value, approximation.largest, approximation.rank, solve, stale)
-        state = eqx.tree_at(lambda s: (s.approximation, s.fresh), state, (approximation, stale))
-        return system, state
+        return system, PCGState(approximation, state.failed)
+
+    def _stale(self, gramian: Gramian, mu: MuRule, approximation: Approximation, key: PRNGKeyArray) -> Array:
+        """Whether P⁻¹(G + μI) is far from the identity on a random vector in the range of the approximation.
+
+        With z = P^(-½) s for random signs s on that range, ‖P^(-½) (G + μI) z‖ / ‖s‖ is the root mean square
+        eigenvalue; where the Gramian has turned away from an old basis it is large, often by ten orders of magnitude.
+        """
+        value = mu(approximation.largest)
+        used = approximation.eigenvalues > 0
+        U, scale = approximation.basis, jnp.where(used, 1 / jnp.sqrt(approximation.eigenvalues + value), 0.0)
+        signs = jax.random.rademacher(key, scale.shape, scale.dtype)
+        z = U @ (signs * scale)
+        y = gramian.mv(z) + value * z
+        inside = y @ U
+        outside = y - U @ inside
+        tail = value + jnp.min(jnp.where(used, approximation.eigenvalues, jnp.inf))
+        square = jnp.sum((inside * scale) ** 2) + jnp.sum(outside**2) / tail
+        return ~(square <= self.staleness**2 * jnp.sum(used))
 
     def finish(self, state, solve, accepted):
-        baseline = jnp.where(state.fresh, solve.iterations, state.baseline)
-        excess = jnp.where(state.fresh, 0, state.excess + jnp.maximum(solve.iterations - baseline, 0))
-        price = self.preconditioner.cost(state.approximation.basis.shape[0])
-        missed = (solve.residual > self.tol) & (solve.iterations >= self.maxiter)
-        growing = state.approximation.next_rank > state.approximation.rank
-        stale = (excess >= price) | missed | ~accepted | growing
-        return PCGState(state.approximation, stale, jnp.asarray(False), baseline, excess)
+        # More inner iterations than the budget, or a step that led nowhere: do not trust the approximation again.
+        return PCGState(state.approximation, (solve.iterations >= self.maxiter) | ~accepted)
 
 
 def _norm(b: Array) -> Array:

@@ -38,6 +38,7 @@ class State(eqx.Module):
     damping: Float[Array, ""]
     boost: Float[Array, ""]
     previous: Float[Array, " p"]
+    bent: Float[Array, " p"]
     moved: Float[Array, " p"]
     step_size: Float[Array, ""]
 
@@ -101,6 +102,7 @@ class NaturalGradient(eqx.Module):
             damping=self.damping.resolve(problem).init(theta.dtype),
             boost=zero + 1,
             previous=jnp.zeros_like(theta),
+            bent=jnp.zeros_like(theta),
             moved=jnp.zeros_like(theta),
             step_size=zero + 1,
         )
@@ -126,13 +128,15 @@ class NaturalGradient(eqx.Module):
         slope = gradient @ v
         if self.acceleration:
             bend = G.pullback(second_directional(problem, params, unravel(v)))
-            a = system.solve(bend).x
+            correction = system.solve(bend, state.bent)
+            a = jnp.where(jnp.all(jnp.isfinite(correction.x)), correction.x, 0.0)
+            iterations = solve.iterations + correction.iterations
             ratio = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
-            a = jnp.where(jnp.isfinite(ratio), a * jnp.minimum(1.0, self.acceleration / jnp.maximum(ratio, 1e-30)), 0)
+            capped = a * jnp.minimum(1.0, self.acceleration / jnp.maximum(ratio, self.acceleration))
         else:
-            a, ratio = jnp.zeros_like(v), jnp.zeros_like(slope)
+            a, capped, ratio, iterations = jnp.zeros_like(v), jnp.zeros_like(v), jnp.zeros_like(slope), solve.iterations
 
-        path = lambda step: theta - step * v - 0.5 * step**2 * a
+        path = lambda step: theta - step * v - 0.5 * step**2 * capped
         found = self.search(lambda step: problem.difference(params, unravel(path(step))), slope, state.step_size)
         accepted = found.step > 0
         new = jnp.where(accepted, path(found.step), theta)
@@ -147,6 +151,7 @@ class NaturalGradient(eqx.Module):
             damping=damping.update(state.damping, system.mu, gain),
             boost=jnp.where(accepted, jnp.maximum(1.0, state.boost / 10), state.boost * 10),
             previous=jnp.where(accepted, v, 0.0),
+            bent=jnp.where(accepted, a, 0.0),
             moved=theta - new,
             step_size=jnp.where(accepted, found.step, 1.0),
         )
@@ -158,7 +163,7 @@ class NaturalGradient(eqx.Module):
             mu=system.mu,
             rank=system.rank,
             largest=system.largest,
-            inner_iterations=solve.iterations,
+            inner_iterations=iterations,
             inner_residual=solve.residual,
             evaluations=found.evaluations,
             rebuilt=jnp.asarray(system.rebuilt),

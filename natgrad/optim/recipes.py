@@ -17,7 +17,7 @@ RECIPES = ("default", "published")
 
 def NystromNGD(
     max_rank: int = 500,
-    maxiter: int = 20,
+    maxiter: int | None = None,
     gamma: float = 10.0,
     *,
     test: str = "gaussian",
@@ -29,7 +29,7 @@ def NystromNGD(
 
     Arguments:
         max_rank: ℓ_max, the rank of the preconditioner at most.
-        maxiter: pCG iterations at most.
+        maxiter: pCG iterations at most; 40 by default, 20 in the published recipe.
         gamma: μ ≥ γ·eps·λ̂₁.
         test: "gaussian", "sampling" (columns by the diagonal) or "uniform".
         recipe: "default" or "published".
@@ -37,15 +37,16 @@ def NystromNGD(
         options: `gramian`, `batch`, `search`, … of `NaturalGradient`.
     """
     published = _published(recipe)
-    preconditioner = Nystrom(
-        test=test, max_rank=max_rank, reuse=not published, method="svd" if published else "cholesky"
-    )
+    if published:
+        preconditioner = Nystrom(test=test, max_rank=max_rank, ratio=10.0, reuse=False, method="svd")
+    else:
+        preconditioner = Nystrom(test=test, max_rank=max_rank)
     return _compose(_pcg(preconditioner, maxiter, published), gamma, damping, published, options)
 
 
 def RPCholNGD(
     max_rank: int = 500,
-    maxiter: int = 20,
+    maxiter: int | None = None,
     gamma: float = 10.0,
     *,
     block: int = 20,
@@ -89,9 +90,11 @@ def _published(recipe: str) -> bool:
     return recipe == "published"
 
 
-def _pcg(preconditioner: Any, maxiter: int, published: bool) -> PCG:
+def _pcg(preconditioner: Any, maxiter: int | None, published: bool) -> PCG:
+    if maxiter is None:
+        maxiter = 20 if published else 40
     if published:
-        return PCG(preconditioner, maxiter=maxiter, warm_start=0.0, refresh="always")
+        return PCG(preconditioner, maxiter=maxiter, progress=0.0, warm_start=False, refresh="always")
     return PCG(preconditioner, maxiter=maxiter)
 
 

@@ -42,10 +42,6 @@ class Preconditioner(eqx.Module):
     def inverse(self, state: Approximation, mu: Float[Array, ""]) -> Callable[[Array], Array]:
         """v ↦ P⁻¹ v."""
 
-    def cost(self, size: int) -> float:
-        """What a build costs, in products with the Gramian: how much staleness the solver puts up with."""
-        return 0.0
-
 
 def empty(size: int, width: int, rank: int, dtype: jnp.dtype) -> Approximation:
     """Nothing known yet: P = μI."""

@@ -42,7 +42,7 @@ class Nystrom(Preconditioner):
     test: str = eqx.field(static=True, default="gaussian")
     max_rank: int = eqx.field(static=True, default=500)
     increase: int = eqx.field(static=True, default=20)
-    ratio: float = eqx.field(static=True, default=10.0)
+    ratio: float = eqx.field(static=True, default=1.0)
     reuse: bool = eqx.field(static=True, default=True)
     method: str = eqx.field(static=True, default="cholesky")
     levels: int = eqx.field(static=True, default=3)
@@ -97,6 +97,3 @@ class Nystrom(Preconditioner):
     def inverse(self, state, mu):
         return nystrom_preconditioner(LowRank(state.basis, state.eigenvalues, state.rank), mu)
 
-    def cost(self, size):
-        # A product with many vectors at once runs several times faster than one by one.
-        return min(self.max_rank, size) / 10

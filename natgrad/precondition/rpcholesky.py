@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from natgrad.linalg import (
-    LowRankPreconditioner,
+    LowRank,
     from_factor,
+    nystrom_preconditioner,
     power_method,
     rpcholesky,
     rpcholesky_preconditioner,
@@ -72,8 +73,6 @@ class RPCholesky(Preconditioner):
 
     def inverse(self, state, mu):
         if self.method == "eigh":
-            return LowRankPreconditioner(state.basis, state.eigenvalues, mu, mu)
+            return nystrom_preconditioner(LowRank(state.basis, state.eigenvalues, state.rank), mu)
         return rpcholesky_preconditioner(state.basis, mu, method=self.method)
 
-    def cost(self, size):
-        return min(self.max_rank, size) / 10 + self.power_iterations
