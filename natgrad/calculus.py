@@ -60,9 +60,7 @@ def hessian(u: Field, x: Inexact[Array, " d"]) -> Inexact[Array, "*m d d"]:
     return jax.jacfwd(lambda y: gradient(u, y))(_point(x))
 
 
-def laplacian(
-    u: Field, x: Inexact[Array, " d"], dims: int | Sequence[int] | None = None
-) -> Inexact[Array, "*m"]:
+def laplacian(u: Field, x: Inexact[Array, " d"], dims: int | Sequence[int] | None = None) -> Inexact[Array, "*m"]:
     """Δu(x) = Σ_i ∂²u/∂x_i² over the coordinates in `dims` (default: all), in one forward pass.
 
     A function with a `custom_vjp` rule, one for reverse mode only, is differentiated through its definition.
@@ -94,9 +92,7 @@ def value_gradient_laplacian(
     return value, jnp.moveaxis(jac[np.argsort(order)], 0, -1), lap
 
 
-def divergence(
-    u: Field, x: Inexact[Array, " d"], dims: int | Sequence[int] | None = None
-) -> Inexact[Array, ""]:
+def divergence(u: Field, x: Inexact[Array, " d"], dims: int | Sequence[int] | None = None) -> Inexact[Array, ""]:
     """div u(x) = Σ_i ∂u_i/∂x_i for u with d components.
 
     With `dims`, component i is differentiated in coordinate `dims[i]`, and components beyond len(dims) are
@@ -114,9 +110,7 @@ def divergence(
         )
     dims = _coordinates(dims, x)
     if len(dims) > outputs:
-        raise ValueError(
-            f"divergence in the coordinates {dims} takes {len(dims)} components, u has {outputs}"
-        )
+        raise ValueError(f"divergence in the coordinates {dims} takes {len(dims)} components, u has {outputs}")
     return jnp.sum(jac[np.arange(len(dims)), np.array(dims)])
 
 
@@ -202,9 +196,7 @@ def _interpret(closed, args: list, k: int) -> list:
         return atom.val if isinstance(atom, Literal) else env[atom]
 
     for equation in jaxpr.eqns:
-        env.update(
-            zip(equation.outvars, _apply(equation, [read(v) for v in equation.invars], k), strict=True)
-        )
+        env.update(zip(equation.outvars, _apply(equation, [read(v) for v in equation.invars], k), strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 

@@ -252,6 +252,4 @@ def _point(x, in_size: int) -> Array:
 def _check_input(network: Function, inputs: int, why: str) -> None:
     in_size = getattr(network, "in_size", inputs)
     if in_size != inputs:
-        raise ValueError(
-            f"a network with {inputs} inputs is needed for {why}, got one with in_size={in_size}"
-        )
+        raise ValueError(f"a network with {inputs} inputs is needed for {why}, got one with in_size={in_size}")

@@ -21,7 +21,7 @@ GIVE_UP = 10  # rejected steps in a row, each with ten times the damping of the 
 
 
 class History(Mapping):
-    """What each step reported, as NumPy arrays of length `steps`: `history.loss`, `history["mu"]`, `history.errors["h1"]`.
+    """What each step reported, as NumPy arrays: `history.loss`, `history["mu"]`, `history.errors["h1"]`.
 
     `loss` is the loss after each step; errors are NaN at steps where they were not evaluated; `time` counts seconds of
     stepping.
@@ -153,7 +153,9 @@ def solve(
                 records.append(record)
                 display.update(record)
                 rejected = 0 if told.get("accepted", True) else rejected + 1
-                reason = _stop(record, records, rejected, clock - begun, target_error, target_loss, time_limit, patience)
+                reason = _stop(
+                    record, records, rejected, clock - begun, target_error, target_loss, time_limit, patience
+                )
                 if callback is not None and callback(record):
                     reason = "callback"
                 if reason:
@@ -180,7 +182,6 @@ def solve(
 
 
 def _stop(
-    record: dict[str, Any],
     records: list[dict[str, Any]],
     rejected: int,
     elapsed: float,
@@ -190,6 +191,7 @@ def _stop(
     patience: int | None,
 ) -> str | None:
     """Why to stop after this step, if there is a reason."""
+    record = records[-1]
     if target_error is not None and record["errors"].get("h1", math.inf) <= target_error:
         return "target error"
     if target_loss is not None and record["loss"] <= target_loss:

@@ -35,9 +35,7 @@ class Box(Domain):
     def __init__(self, lower, upper):
         self.lower, self.upper = as_vector(lower, "lower"), as_vector(upper, "upper")
         if len(self.lower) != len(self.upper):
-            raise ValueError(
-                f"lower and upper must have the same length, got {len(self.lower)} and {len(self.upper)}"
-            )
+            raise ValueError(f"lower and upper must have the same length, got {len(self.lower)} and {len(self.upper)}")
         for i, (a, b) in enumerate(zip(self.lower, self.upper, strict=True)):
             if a >= b:
                 raise ValueError(f"lower must be less than upper, got {a} ≥ {b} along axis {i}")

@@ -59,14 +59,10 @@ class Domain(eqx.Module):
         """The largest absolute coordinate, which sets the size of round-off errors."""
 
     @abc.abstractmethod
-    def boundary(
-        self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo"
-    ) -> Points:
+    def boundary(self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo") -> Points:
         """n points on the boundary, with outward unit normals."""
 
-    def interior(
-        self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo"
-    ) -> Points:
+    def interior(self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo") -> Points:
         """n points in the domain."""
         return dataclasses.replace(sample(self.interior_pieces(), n, key, rule), domain=self)
 

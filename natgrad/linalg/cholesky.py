@@ -15,18 +15,11 @@ Assumed: A symmetric; B with p ≥ m or fewer than p independent columns. Non-fi
 output.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-matmul = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
-
-
-def gram(B: Float[Array, "p m"]) -> Float[Array, "m m"]:
-    """BᵀB, in the full precision of the dtype."""
-    return matmul(B.T, B)
+from natgrad.linalg.products import gram, matmul
 
 
 def solve_right(Y: Float[Array, "p m"], L: Float[Array, "m m"]) -> Float[Array, "p m"]:
@@ -35,14 +28,19 @@ def solve_right(Y: Float[Array, "p m"], L: Float[Array, "m m"]) -> Float[Array, 
 
 
 def safe_cholesky(
-    A: Float[Array, "m m"], shift: float | Float[Array, ""] = 0.0, *, growth: float = 10.0, tries: int = 24
+    A: Float[Array, "m m"],
+    shift: float | Float[Array, ""] = 0.0,
+    *,
+    metric: Float[Array, "m m"] | None = None,
+    growth: float = 10.0,
+    tries: int = 24,
 ) -> tuple[Float[Array, "m m"], Float[Array, ""]]:
     """Lower Cholesky factor of A + sI and the s used, the smallest of shift, growth·shift, … that factors.
 
-    A shift of zero grows from eps·max|A| (eps for the zero matrix). A with a non-finite entry gives a factor
-    of NaN at once, with no further tries.
+    With a positive definite `metric` M it is A + sM that is factored. A shift of zero grows from eps·max|A| (eps for
+    the zero matrix). A with a non-finite entry gives a factor of NaN at once, with no further tries.
     """
-    eye = jnp.eye(A.shape[0], dtype=A.dtype)
+    eye = jnp.eye(A.shape[0], dtype=A.dtype) if metric is None else metric
     scale = jnp.max(jnp.abs(A))
     smallest = jnp.finfo(A.dtype).eps * jnp.where(scale > 0, scale, 1.0)
 
@@ -64,9 +62,7 @@ def safe_cholesky(
     return L, used
 
 
-def orthonormalize(
-    B: Float[Array, "p m"], *, passes: int = 6
-) -> tuple[Float[Array, "p m"], Float[Array, "m m"]]:
+def orthonormalize(B: Float[Array, "p m"], *, passes: int = 6) -> tuple[Float[Array, "p m"], Float[Array, "m m"]]:
     """Thin factorization B = QR with orthonormal columns of Q, by adaptive CholeskyQR (module header).
 
     Directions of B below round-off, zero columns among them, become zero columns of Q. R is triangular unless

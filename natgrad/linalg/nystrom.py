@@ -2,16 +2,15 @@
 
     Ĝ = (GΩ) (Ωᵀ G Ω)⁺ (GΩ)ᵀ,     Ω a p×m test matrix of which the first `rank` columns are used.
 
-It is computed for G + νI with ν at round-off, and ν is subtracted from the eigenvalues at the end: with Ω
-orthonormal, Y = GΩ, Yν = Y + νΩ, the Cholesky factorization ΩᵀYν = L Lᵀ and B = Yν L⁻ᵀ, the approximation is
-B Bᵀ. Where the factorization fails, ν grows; as it grows in Yν too, the result stays the Nyström
-approximation of G + νI.
+It is computed for G + νI with ν at round-off, and ν is subtracted from the eigenvalues at the end: with Y = GΩ,
+Yν = Y + νΩ, the Cholesky factorization ΩᵀYν = L Lᵀ and B = Yν L⁻ᵀ, the approximation is B Bᵀ. Where the factorization
+fails, ν grows; as it grows in Yν too, the result stays the Nyström approximation of G + νI.
 
-`method="svd"` goes on with the SVD of B, as the appendix does. `method="cholesky"` (default) takes the
-eigenvectors V of the m×m matrix BᵀB instead, and U = B V D^(-1/2). These alone are not orthogonal where an
-eigenvalue is near ν, which spoils the preconditioner, so U is orthonormalized (`cholesky.orthonormalize`);
-directions below 2·eps·λ₁, which B Bᵀ has only as round-off, become zero columns. Both agree to round-off in
-G, and the second has no SVD of size p.
+`method="svd"` orthonormalizes Ω first and goes on with the SVD of B, as the appendix does. `method="cholesky"`
+(default) takes the eigenvectors V of the m×m matrix BᵀB = V D Vᵀ instead, and U = B V D^(-1/2). These are orthogonal
+only up to eps·λ₁/D, which spoils the preconditioner near round-off (p×m with m above the numerical rank is the rule,
+not the exception). So directions with D ≤ 10·eps·λ₁, the usual μ, become zero columns, and one pass of CholeskyQR makes
+the others, by then well conditioned, orthonormal to round-off. No QR, no SVD of size p.
 
 Widths are static, ranks may be traced: columns from `rank` on are masked, and exactly zero in the result.
 Assumed: G symmetric positive semidefinite up to round-off.
@@ -23,7 +22,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from natgrad.linalg.cholesky import gram, matmul, orthonormalize, safe_cholesky, solve_right
+from natgrad.linalg.cholesky import orthonormalize, safe_cholesky, solve_right
+from natgrad.linalg.products import cross, gram, matmul
 
 Rank = int | Int[Array, ""] | None
 
@@ -56,13 +56,13 @@ def nystrom(
     p, m = omega.shape
     live = jnp.arange(m) < _as_rank(rank, m)
     omega = jnp.where(live, omega, 0.0)
-    if method == "svd":
+    if method == "svd" or m > p:
         omega = jnp.where(live, jnp.linalg.qr(omega)[0], 0.0) if m <= p else orthonormalize(omega)[0]
-    else:
-        omega = orthonormalize(omega)[0]
     live = live & jnp.any(omega != 0, axis=0)
     Y = mm(omega)
-    L, shift = _factor(matmul(omega.T, Y), Y, live)
+    # The 0.1 is for columns that repeat others, and below the round-off that ν stands for.
+    metric = None if method == "svd" else gram(omega) + 0.1 * jnp.eye(m, dtype=omega.dtype)
+    L, shift = _factor(cross(omega, Y), Y, live, metric)
     return _decompose(Y + shift * omega, L, shift, _as_rank(rank, m), method)
 
 
@@ -90,25 +90,30 @@ def nystrom_from_columns(
 def from_factor(B: Float[Array, "p m"], shift: float | Float[Array, ""] = 0.0, rank: Rank = None) -> LowRank:
     """Eigendecomposition of max(B Bᵀ − shift, 0) on the range of B, without an SVD of size p.
 
-    Eigenvalues are accurate to eps·λ₁, eigenvectors orthonormal to round-off.
+    Eigenvalues are accurate to eps·λ₁, eigenvectors orthonormal to round-off; those below 10·eps·λ₁ are left out.
     """
-    eps = jnp.finfo(B.dtype).eps
     D, V = jnp.linalg.eigh(gram(B))
     D, V = D[::-1], V[:, ::-1]
-    kept = jnp.maximum(2 * eps * D[:1], 0.0) < D
+    kept = jnp.maximum(10 * jnp.finfo(B.dtype).eps * D[:1], 0.0) < D
     D = jnp.where(kept, D, 0.0)
-    U, _ = orthonormalize(matmul(B, V) * jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, D, 1.0)), 0.0))
-    return LowRank(U, _remove_shift(D, shift), _as_rank(rank, B.shape[1]))
+    U = matmul(B, V * jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, D, 1.0)), 0.0))
+    L, _ = safe_cholesky(gram(U) + jnp.diag(jnp.where(kept, 0.0, 1.0).astype(D.dtype)))
+    # A difference at the round-off of what it is taken from (the zero matrix has D = ν) is zero.
+    eigenvalues = jnp.where(D - shift > 64 * jnp.finfo(B.dtype).eps * D, D - shift, 0.0)
+    return LowRank(solve_right(U, L), eigenvalues, _as_rank(rank, B.shape[1]))
 
 
 def _factor(
-    core: Float[Array, "m m"], Y: Float[Array, "p m"], live: Bool[Array, " m"]
+    core: Float[Array, "m m"],
+    Y: Float[Array, "p m"],
+    live: Bool[Array, " m"],
+    metric: Float[Array, "m m"] | None = None,
 ) -> tuple[Float[Array, "m m"], Float[Array, ""]]:
-    """Cholesky factor of ΩᵀGΩ + νI, with the identity in place of masked rows and columns, and ν."""
+    """Cholesky factor of ΩᵀGΩ + νΩᵀΩ, with the identity in place of masked rows and columns, and ν."""
     core = jnp.where(live & live[:, None], (core + core.T) / 2, 0.0)
     scale = jnp.max(jnp.diagonal(core), initial=0.0)
     core = core + jnp.diag(jnp.where(live, 0.0, jnp.where(scale > 0, scale, 1.0)))
-    return safe_cholesky(core, jnp.finfo(Y.dtype).eps * jnp.linalg.norm(Y))
+    return safe_cholesky(core, jnp.finfo(Y.dtype).eps * jnp.linalg.norm(Y), metric=metric)
 
 
 def _decompose(Y: Float[Array, "p m"], L: Float[Array, "m m"], shift, rank, method: str) -> LowRank:

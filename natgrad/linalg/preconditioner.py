@@ -18,8 +18,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from natgrad.linalg.cholesky import gram, safe_cholesky, solve_right
+from natgrad.linalg.cholesky import safe_cholesky, solve_right
 from natgrad.linalg.nystrom import LowRank, from_factor
+from natgrad.linalg.products import gram
 from natgrad.linalg.rpcholesky import RPCholesky
 
 Scalar = float | Float[Array, ""]

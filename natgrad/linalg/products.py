@@ -4,18 +4,23 @@ XLA's own matrix product on CPU reaches half of what NumPy's BLAS does in float6
 symmetric; there, products above `LARGE` flops are handed to NumPy. On every other platform they are XLA's.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 LARGE = 2e9  # flops; below, the call costs more than it saves
+SKINNY = 64  # columns; below, a product is bound by memory and XLA does as well
+
+matmul = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 def gram(A: Float[Array, "q p"]) -> Float[Array, "p p"]:
     """AᵀA."""
     q, p = A.shape
-    plain = lambda A: A.T @ A
+    plain = lambda A: matmul(A.T, A)
     if 2 * q * p * p < LARGE:
         return plain(A)
     return _on_cpu(lambda A: A.T @ A, plain, (p, p), A)  # NumPy sees the symmetry and calls syrk
@@ -24,7 +29,7 @@ def gram(A: Float[Array, "q p"]) -> Float[Array, "p p"]:
 def gram_mm(A: Float[Array, "q p"], V: Float[Array, "p m"]) -> Float[Array, "p m"]:
     """Aᵀ(AV), without a transposed copy of A."""
     q, p = A.shape
-    plain = lambda A, V: ((A @ V).T @ A).T
+    plain = lambda A, V: matmul(matmul(A, V).T, A).T
     if 4 * q * p * V.shape[1] < LARGE:
         return plain(A, V)
     return _on_cpu(lambda A, V: ((A @ V).T @ A).T, plain, V.shape, A, V)
@@ -33,8 +38,8 @@ def gram_mm(A: Float[Array, "q p"], V: Float[Array, "p m"]) -> Float[Array, "p m
 def cross(A: Float[Array, "q p"], B: Float[Array, "q m"]) -> Float[Array, "p m"]:
     """AᵀB, without a transposed copy of A."""
     q, p = A.shape
-    plain = lambda A, B: (B.T @ A).T
-    if 2 * q * p * B.shape[1] < LARGE:
+    plain = lambda A, B: matmul(B.T, A).T
+    if 2 * q * p * B.shape[1] < LARGE or B.shape[1] < SKINNY:
         return plain(A, B)
     return _on_cpu(lambda A, B: (B.T @ A).T, plain, (p, B.shape[1]), A, B)
 

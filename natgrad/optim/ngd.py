@@ -6,10 +6,10 @@ One step at θ, with G = Jᵀ W J the Gramian and g = ∇L(θ):
     (G + μI) a = Jᵀ W ∂²F[v, v]         geodesic acceleration (not in the paper)
     θ(α) = θ − α v − ½ α² a             and a search for α, which never raises the loss
 
-The features F(θ) bend away from their tangent along v by ½α² ∂²F[v, v]; the correction a is the step that undoes this to
-second order in the same metric (Transtrum and Sethna, 2012). Where PINNs stall, they stall on this curvature: without
-the correction the accepted α falls far below 1. ‖a‖ is capped at a multiple of ‖v‖, beyond which the expansion says
-nothing.
+The features F(θ) bend away from their tangent along v by ½α² ∂²F[v, v]; the correction a is the step that undoes this
+to second order in the same metric (Transtrum and Sethna, 2012). Where PINNs stall, they stall on this curvature:
+without the correction the accepted α falls far below 1. ‖a‖ is capped at a multiple of ‖v‖, beyond which the expansion
+says nothing.
 
 A rejected step is not the end: the next one is tried with ten times the damping and a fresh preconditioner.
 """
@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad.gramian import check_strategy, gramian, second_directional
 from natgrad.optim.damping import Auto, Damping
-from natgrad.optim.direction import PCG, Direct, Direction
+from natgrad.optim.direction import PCG, Direction
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.problem import Problem
 
@@ -137,7 +137,8 @@ class NaturalGradient(eqx.Module):
             a, capped, ratio, iterations = jnp.zeros_like(v), jnp.zeros_like(v), jnp.zeros_like(slope), solve.iterations
 
         path = lambda step: theta - step * v - 0.5 * step**2 * capped
-        found = self.search(lambda step: problem.difference(params, unravel(path(step))), slope, state.step_size)
+        change = problem.changes(params)
+        found = self.search(lambda step: change(unravel(path(step))), slope, state.step_size)
         accepted = found.step > 0
         new = jnp.where(accepted, path(found.step), theta)
 

@@ -68,7 +68,7 @@ class Nystrom(Preconditioner):
         low = jax.lax.switch(index, branches) if len(branches) > 1 else branches[0]()
         largest = low.eigenvalues[0]
         threshold = self.ratio * mu(largest)
-        # The rank the sketch was asked for, not the one it found: a spectrum that ends early must shrink ℓ, not grow it.
+        # The rank asked for, not the one found: a spectrum that ends early must shrink ℓ, not grow it.
         tried = state.next_rank
         smallest = low.eigenvalues[tried - 1]
         enough = jnp.sum(low.eigenvalues >= threshold) + 2  # first i (from 1) with λ̂ᵢ < rμ, plus one
@@ -96,4 +96,3 @@ class Nystrom(Preconditioner):
 
     def inverse(self, state, mu):
         return nystrom_preconditioner(LowRank(state.basis, state.eigenvalues, state.rank), mu)
-

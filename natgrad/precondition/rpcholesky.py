@@ -75,4 +75,3 @@ class RPCholesky(Preconditioner):
         if self.method == "eigh":
             return nystrom_preconditioner(LowRank(state.basis, state.eigenvalues, state.rank), mu)
         return rpcholesky_preconditioner(state.basis, mu, method=self.method)
-

@@ -6,7 +6,7 @@ weights w_r, is (Theorem 1 of the paper)
     G(θ) = Jᵀ W J,    J = ∂θ F(θ),    F(θ)_r = F_{u_sg(θ)} u_θ (x_r),    W_r = w_r φ_u(x_r),
 
 where sg is stop_gradient: the coefficients of the linear operator F_u are frozen at the current u. A problem gives the
-features F in named blocks, one a set of points. `Features.evaluate(u, frozen, *sample)` is F_frozen u at one point: it is
+features F in named blocks, one a set of points. `Features.evaluate(u, frozen, *sample)` is F_frozen u at one point,
 differentiated in u and never in frozen.
 """
 
@@ -28,8 +28,8 @@ Network = Callable[..., Any]
 class Features(eqx.Module):
     """One block of features: k numbers at each of n points, with the weights of their squares in the metric.
 
-    `inputs` holds the arrays of shape (n, ...) whose rows are handed to `evaluate(u, frozen, *row) -> (k,)`; `weights` (n,)
-    are the quadrature weights; `density(frozen, *row)` is φ_u, or None where it is 1.
+    `inputs` holds the arrays of shape (n, ...) whose rows are handed to `evaluate(u, frozen, *row) -> (k,)`; `weights`
+    (n,) are the quadrature weights; `density(frozen, *row)` is φ_u, or None where it is 1.
     """
 
     name: str = eqx.field(static=True)
@@ -64,7 +64,7 @@ class Features(eqx.Module):
 class Problem(eqx.Module):
     """A loss L(θ) = E(u_θ) together with the metric of its natural gradient.
 
-    Subclasses give `loss`, `difference` and `features`. All arrays (points, weights, data) are leaves of the problem, so
+    Subclasses give `loss`, `changes` and `features`. All arrays (points, weights, data) are leaves of the problem, so
     that a compiled step takes them as arguments.
     """
 
@@ -81,8 +81,12 @@ class Problem(eqx.Module):
         """L(θ)."""
 
     @abc.abstractmethod
+    def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
+        """new ↦ L(new) − L(params), without the cancellation of subtracting two losses."""
+
     def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
-        """L(new) − L(params), without the cancellation of subtracting two losses."""
+        """L(new) − L(params)."""
+        return self.changes(params)(new)
 
     def network(self, params: PyTree) -> Network:
         """The network u_θ as a callable of one point."""

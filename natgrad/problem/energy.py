@@ -1,7 +1,7 @@
 """Energy problems: L(θ) = Σ_blocks Σ_i w_i e(u_θ, x_i), with a metric of their own (Deep Ritz, Newton, Sobolev)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -56,11 +56,11 @@ class Energy(eqx.Module):
 class EnergyMinimization(Problem):
     """Σ w e(u, x) over named blocks, minimized in the metric the blocks give.
 
-        problem = ng.EnergyMinimization(
-            network,
-            interior=ng.Energy(lambda u, x: 0.5 * jnp.sum(ng.gradient(u, x) ** 2) - f(x) * u(x),
-                               square.interior(4_000, rule="gauss"), metric=ng.metrics.EnergyNorm()),
-        )
+    problem = ng.EnergyMinimization(
+        network,
+        interior=ng.Energy(lambda u, x: 0.5 * jnp.sum(ng.gradient(u, x) ** 2) - f(x) * u(x),
+                           square.interior(4_000, rule="gauss"), metric=ng.metrics.EnergyNorm()),
+    )
     """
 
     params: PyTree
@@ -106,14 +106,20 @@ class EnergyMinimization(Problem):
             total += block.points.weights @ values
         return total
 
-    def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
-        u, v = self.network(params), self.network(new)
-        total = jnp.zeros((), self.dtype)
-        for block in self.energies:
-            change = block.difference or (lambda u, v, *row, e=block.density: e(v, *row) - e(u, *row))
-            values = jax.vmap(lambda *row, c=change: c(u, v, *row))(block.points.x, *block.data)
-            total += block.points.weights @ values
-        return total
+    def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
+        """Each block's own `difference`, or its densities subtracted point by point."""
+        u = self.network(params)
+
+        def change(new: PyTree) -> Float[Array, ""]:
+            v = self.network(new)
+            total = jnp.zeros((), self.dtype)
+            for block in self.energies:
+                density = block.difference or (lambda u, v, *row, e=block.density: e(v, *row) - e(u, *row))
+                values = jax.vmap(lambda *row, d=density: d(u, v, *row))(block.points.x, *block.data)
+                total += block.points.weights @ values
+            return total
+
+        return change
 
 
 def _first_row(block: Energy) -> tuple[Array, ...]:

@@ -41,9 +41,7 @@ class ErrorNorms(eqx.Module):
         u = network if self.fields is None else self._select(network)
         values, gradients = _tabulate(u, self.x)
         if values.shape != self.values.shape:
-            raise ValueError(
-                f"the network has {values.shape[1]} components, the exact solution {self.values.shape[1]}"
-            )
+            raise ValueError(f"the network has {values.shape[1]} components, the exact solution {self.values.shape[1]}")
         l2 = jnp.einsum("n,nm->", self.weights, (values - self.values) ** 2)
         h1 = l2 + jnp.einsum("n,nmd->", self.weights, (gradients - self.gradients) ** 2)
         size = jnp.einsum("n,nm->", self.weights, self.values**2)

@@ -100,14 +100,19 @@ class LeastSquares(Problem):
     def loss(self, params: PyTree) -> Float[Array, ""]:
         return sum(self.losses(params).values(), start=jnp.zeros((), self.dtype))
 
-    def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
+    def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
         """½ Σ w (r⁺ − r)·(r⁺ + r): exact to round-off in the difference, not in the loss."""
-        old_residuals, new_residuals = self.residuals(params), self.residuals(new)
-        total = jnp.zeros((), self.dtype)
-        for block in self.features:
-            old, fresh = old_residuals[block.name], new_residuals[block.name]
-            total += 0.5 * jnp.sum(block.weights[:, None] * (fresh - old) * (fresh + old))
-        return total
+        old = self.residuals(params)
+
+        def change(new: PyTree) -> Float[Array, ""]:
+            fresh = self.residuals(new)
+            total = jnp.zeros((), self.dtype)
+            for block in self.features:
+                r, r_new = old[block.name], fresh[block.name]
+                total += 0.5 * jnp.sum(block.weights[:, None] * (r_new - r) * (r_new + r))
+            return total
+
+        return change
 
 
 def _features(name: str, block: Residual, network: Network, dtype: Any) -> Features:

@@ -15,7 +15,7 @@ from natgrad.calculus import gradient
 class Metric:
     """A metric by its linear operator F_u and, optionally, its weight φ_u.
 
-        ng.Metric(lambda u, v, x: ng.gradient(v, x), density=lambda u, x: 1 + u(x) ** 2)
+    ng.Metric(lambda u, v, x: ng.gradient(v, x), density=lambda u, x: 1 + u(x) ** 2)
     """
 
     def __init__(self, features: Callable, density: Callable | None = None, name: str = "custom"):
@@ -42,9 +42,7 @@ def EnergyNorm(diffusion: Callable | float = 1.0, reaction: Callable | float = 0
     kappa, sigma = _coefficient(diffusion), _coefficient(reaction)
     if reaction == 0.0:
         return Metric(lambda u, v, x: jnp.sqrt(kappa(x)) * gradient(v, x), name="energy")
-    return Metric(
-        lambda u, v, x: _join(jnp.sqrt(kappa(x)) * gradient(v, x), jnp.sqrt(sigma(x)) * v(x)), name="energy"
-    )
+    return Metric(lambda u, v, x: _join(jnp.sqrt(kappa(x)) * gradient(v, x), jnp.sqrt(sigma(x)) * v(x)), name="energy")
 
 
 def NewtonCubic() -> Metric:

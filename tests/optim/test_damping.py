@@ -1,0 +1,79 @@
+"""Each rule for μ against its formula."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import natgrad as ng
+from natgrad.optim import damping
+from tests.helpers import energy, poisson
+
+EPS = np.finfo(float).eps
+
+
+def mu(rule, largest=2.0, loss=3.0, gradient=5.0, iteration=4, state=None):
+    state = rule.init(jnp.dtype(float)) if state is None else jnp.asarray(state)
+    told = dict(loss=jnp.asarray(loss), gradient_norm=jnp.asarray(gradient), iteration=jnp.asarray(iteration))
+    return float(rule.mu(state, largest=jnp.asarray(largest), **told))
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        (damping.Spectral(7.0), 7 * EPS * 2),
+        (damping.LossPower(), 1e-4 * 3.0**2),
+        (damping.LossPower(10.0, 1e-2, 1.0), 1e-2 * 3.0),
+        (damping.GradientPower(10.0, 1e-3, 1.5), 1e-3 * 5.0**1.5),
+        (damping.Geometric(), 0.5**4),
+        (damping.Geometric(10.0, 0.1), 1e-4),
+        (damping.LevenbergMarquardt(start=0.3), 0.3),
+    ],
+)
+def test_formulas(rule, value):
+    np.testing.assert_allclose(mu(rule), value, rtol=1e-14)
+
+
+RULES = [
+    damping.Spectral,
+    damping.LossPower,
+    damping.GradientPower,
+    damping.Geometric,
+    damping.LevenbergMarquardt,
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_never_below_round_off(rule):
+    """μ ≥ γ·eps·λ̂₁, and positive where the Gramian is zero."""
+    near = dict(loss=1e-30, gradient=1e-30, iteration=300)
+    np.testing.assert_allclose(mu(rule(gamma=4.0), largest=1e6, state=0.0, **near), 4 * EPS * 1e6, rtol=1e-14)
+    zero = mu(rule(), largest=0.0, state=0.0, **near)
+    assert 0 < zero < 1e-10
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("loss", [np.nan, np.inf])
+def test_a_loss_that_is_not_finite_leaves_a_finite_mu(rule, loss):
+    assert np.isfinite(mu(rule(), loss=loss, gradient=loss))
+
+
+def test_negative_energies_count_by_size():
+    assert mu(damping.LossPower(), loss=-3.0) == mu(damping.LossPower(), loss=3.0)
+
+
+@pytest.mark.parametrize(("gain", "factor"), [(0.9, 1 / 3), (0.5, 1.0), (0.1, 2.0), (0.0, 2.0), (-1.0, 2.0)])
+def test_levenberg_marquardt_follows_the_gain(gain, factor):
+    rule = damping.LevenbergMarquardt()
+    state = rule.update(rule.init(jnp.dtype(float)), jnp.asarray(0.6), jnp.asarray(gain))
+    np.testing.assert_allclose(state, 0.6 * factor, rtol=1e-14)
+    np.testing.assert_allclose(mu(rule, state=state), 0.6 * factor, rtol=1e-14)
+
+
+def test_auto_goes_by_the_kind_of_problem():
+    assert damping.Auto(3.0).resolve(poisson()) == damping.LossPower(3.0)
+    assert damping.Auto(3.0).resolve(energy()) == damping.Geometric(3.0)
+    assert damping.Spectral(3.0).resolve(poisson()) == damping.Spectral(3.0)
+
+
+def test_the_rules_are_public():
+    assert ng.damping is damping

@@ -1,0 +1,117 @@
+"""What a problem refuses, each time with one line that says what is wrong."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import natgrad as ng
+
+X = np.random.default_rng(0).uniform(size=(5, 2))
+SQUARE = ng.Box([0.0, 0.0], [1.0, 1.0])
+NET = ng.MLP(2, 1, 3, 1, key=jax.random.key(0))
+FIELDS = ng.Fields(u=NET, p=ng.MLP(2, 1, 3, 1, key=jax.random.key(1)))
+VALUE = lambda u, x: u(x)
+L2 = ng.metrics.L2()
+
+
+class Mixed(eqx.Module):
+    """Parameters of two precisions."""
+
+    a: jax.Array
+    b: jax.Array
+
+    def __call__(self, x):
+        return self.a * x[0] + self.b
+
+
+def residual(fn=VALUE, points=X, net=NET, **options):
+    return ng.LeastSquares(net, pde=ng.Residual(fn, points, **options))
+
+
+def energy(density=VALUE, points=X, metric=L2, net=NET, **options):
+    return ng.EnergyMinimization(net, interior=ng.Energy(density, points, metric=metric, **options))
+
+
+def inside(exact, net=NET, **options):
+    return ng.LeastSquares(net, pde=ng.Residual(lambda u, x: 1.0 * x[0], SQUARE.interior(5, key=jax.random.key(2))), exact=exact, **options)
+
+
+CASES = {
+    # networks
+    "no parameters": (lambda: residual(net=lambda x: x[0]), "has no parameters"),
+    "mixed dtypes": (lambda: residual(net=Mixed(jnp.float32(1), jnp.float64(1))), "mix the dtypes float32, float64"),
+    "energy, no parameters": (lambda: energy(net=lambda x: x[0]), "has no parameters"),
+    # residual blocks
+    "no block": (lambda: ng.LeastSquares(NET), "at least one residual block"),
+    "not a residual": (lambda: ng.LeastSquares(NET, pde=VALUE), r"block 'pde' must be an ng\.Residual.*function"),
+    "not a function": (lambda: ng.Residual(3.0, X), r"a function of \(u, x\), got float"),
+    "zero weight": (lambda: ng.Residual(VALUE, X, weight=0.0), "weight of a residual must be positive, got 0"),
+    "negative weight": (lambda: ng.Residual(VALUE, X, weight=-1.0), "must be positive, got -1"),
+    "NaN weight": (lambda: ng.Residual(VALUE, X, weight=float("nan")), "must be positive, got nan"),
+    "infinite weight": (lambda: ng.Residual(VALUE, X, weight=float("inf")), "got inf"),
+    "flat points": (lambda: residual(points=X[:, 0]), r"points must have shape \(n, d\), got \(5,\)"),
+    "empty points": (lambda: residual(points=X[:0]), "points must not be empty"),
+    "NaN points": (lambda: residual(points=np.full((3, 2), np.nan)), "points must be finite"),
+    "text": (lambda: residual(points="everywhere"), "points must be an array of numbers, got str"),
+    "data rows": (lambda: ng.Residual(VALUE, X, data=np.ones(4)), r"one row a point \(5\), got shape \(4,\)"),
+    "scalar data": (lambda: ng.Residual(VALUE, X, data=1.0), r"one row a point \(5\), got shape \(\)"),
+    "matrix": (lambda: residual(lambda u, x: jnp.outer(x, x)), r"residual 'pde' must give a scalar or a vector.*\(2, 2\)"),
+    "tuple": (lambda: residual(lambda u, x: (u(x), u(x))), "must give a scalar or a vector at one point, got tuple"),
+    "integer": (lambda: residual(lambda u, x: jnp.int32(1)), "real floating-point values, got int32"),
+    "complex": (lambda: residual(lambda u, x: 1j * u(x)), "real floating-point values, got complex128"),
+    "wrong dimension": (lambda: residual(points=np.ones((5, 3))), r"residual 'pde' fails at a single point of shape \(3,\)"),
+    "unknown name": (lambda: residual(lambda u, x: u.v(x)), "residual 'pde' fails .* AttributeError"),
+    "too few arguments": (lambda: residual(data=np.ones(5)), "residual 'pde' fails .* TypeError"),
+    # energies
+    "no energy": (lambda: ng.EnergyMinimization(NET), "needs a metric on at least one block"),
+    "no metric": (lambda: energy(metric=None), "needs a metric on at least one block"),
+    "metric is a name": (lambda: energy(metric="H1"), r"metric must be an ng\.Metric .*got str"),
+    "not an energy": (lambda: ng.EnergyMinimization(NET, a=VALUE), r"block 'a' must be an ng\.Energy.*function"),
+    "not a density": (lambda: ng.Energy(1.0, X, metric=L2), r"a function of \(u, x\), got float"),
+    "energy data rows": (lambda: energy(data=np.ones(4)), r"one row a point \(5\)"),
+    "vector density": (lambda: energy(lambda u, x: u(x) * x), r"energy density 'interior' must be a scalar.*\(2,\)"),
+    "density fails": (lambda: energy(lambda u, x: u.v(x)), "energy density 'interior' fails .* AttributeError"),
+    "matrix metric": (
+        lambda: energy(metric=ng.Metric(lambda u, v, x: jnp.outer(x, x) * v(x))),
+        "metric of block 'interior' must give a scalar or a vector",
+    ),
+    # metrics
+    "not an operator": (lambda: ng.Metric(2.0), r"a function of \(u, v, x\), got float"),
+    "negative diffusion": (lambda: ng.metrics.EnergyNorm(-1.0), "must not be negative, got -1"),
+    "negative reaction": (lambda: ng.metrics.EnergyNorm(1.0, -2.0), "must not be negative, got -2"),
+    "negative potential": (lambda: ng.metrics.GrossPitaevskii(-1.0, 1.0), "must not be negative, got -1"),
+    "negative beta": (lambda: ng.metrics.GrossPitaevskii(1.0, -3.0), "β ≥ 0, got -3"),
+    # errors
+    "nowhere to measure": (
+        lambda: ng.LeastSquares(NET, pde=ng.Residual(VALUE, X), exact=lambda x: x[0]),
+        "errors need points: give evaluation",
+    ),
+    "nothing to measure": (
+        lambda: ng.LeastSquares(NET, pde=ng.Residual(VALUE, X), evaluation=SQUARE.interior(5, key=jax.random.key(2))),
+        "without an exact solution",
+    ),
+    "unknown field": (lambda: inside({"q": lambda x: x[0]}, FIELDS), r"exact names the fields \['q'\]"),
+    "singular solution": (lambda: inside(lambda x: 1 / (0 * x[0])), "not finite at the evaluation points"),
+    "singular gradient": (
+        lambda: inside(lambda x: jnp.sqrt(x[0] - x[0]) + x[1]),
+        "not finite at the evaluation points",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refused_in_one_line(name):
+    build, message = CASES[name]
+    with pytest.raises(ValueError, match=message) as caught:
+        build()
+    assert "\n" not in str(caught.value)
+
+
+def test_components_that_do_not_match_the_exact_solution():
+    """Seen when the problem is built or, at the latest, when the error is measured."""
+    with pytest.raises(ValueError, match="the network has 1 components, the exact solution 2") as caught:
+        problem = inside(lambda x: x)
+        problem.errors(problem.params)
+    assert "\n" not in str(caught.value)

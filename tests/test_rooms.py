@@ -1,0 +1,102 @@
+"""The plan of the house: which room may import which, and what importing the library costs."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import natgrad as ng
+
+ROOT = Path(ng.__file__).parent
+ABOVE_SOLVE = {"linalg", "calculus", "networks", "domains", "fem", "problem", "gramian", "precondition"}
+MAY_IMPORT = {
+    "linalg": set(),
+    "calculus": set(),
+    "networks": {"calculus"},
+    "domains": set(),
+    "fem": {"linalg"},
+    "problem": {"calculus", "networks", "domains", "fem"},
+    "gramian": {"linalg", "problem"},
+    "precondition": {"linalg", "gramian"},
+    "optim": ABOVE_SOLVE,
+    "progress": {"problem"},
+    "solve": {"optim", "problem", "progress"},
+    "zoo": {"problem", "calculus", "networks", "domains", "fem", "optim"},
+    "experiment": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo"},
+    "cli": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo", "experiment"},
+}
+FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+PUBLIC = [name for name in vars(ng) if not name.startswith("_")]
+
+
+def imported_rooms(source: str, room: str) -> set[str]:
+    """The rooms of natgrad that a file in `room` imports, wherever in the file it does."""
+    rooms = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module == "natgrad":
+            modules = [f"natgrad.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            modules = [node.module or ""]
+        elif isinstance(node, ast.ImportFrom):
+            raise AssertionError(f"{room}: relative imports hide the room, line {node.lineno}")
+        else:
+            continue
+        for module in modules:
+            top, *rest = module.split(".")
+            if top == "natgrad":
+                rooms.add(rest[0] if rest else "natgrad")
+    return rooms - {room}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_rooms_import_only_what_the_plan_allows(path):
+    room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    assert room in MAY_IMPORT, f"{room} is not in the table of rooms"
+    forbidden = imported_rooms(path.read_text(), room) - MAY_IMPORT[room]
+    assert not forbidden, f"{room} must not import {', '.join(sorted(forbidden))}"
+
+
+def test_the_reader_of_imports_sees_them():
+    source = "import natgrad.optim.ngd as a\nfrom natgrad import solve\ndef f():\n    from natgrad.linalg import pcg\n"
+    assert imported_rooms(source, "gramian") == {"optim", "solve", "linalg"}
+    assert imported_rooms("import natgrad as ng\nimport jax", "gramian") == {"natgrad"}
+
+
+def test_no_room_imports_one_below_it():
+    """The table itself has no cycle."""
+    done: set[str] = set()
+    while len(done) < len(MAY_IMPORT):
+        ready = {room for room, above in MAY_IMPORT.items() if room not in done and above <= done}
+        assert ready, "the table of rooms has a cycle"
+        done |= ready
+
+
+def test_import_leaves_the_precision_alone_and_draws_nothing():
+    """Importing natgrad neither switches x64 on nor loads matplotlib or rich."""
+    code = (
+        "import sys, jax\n"
+        "before = jax.config.jax_enable_x64\n"
+        "import natgrad\n"
+        "print(before, jax.config.jax_enable_x64, *[m for m in ('matplotlib', 'rich') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT.parent)
+    assert out.stdout.split() == ["False", "False"]
+    assert out.stderr == ""
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_are_explained(name):
+    doc = vars(getattr(ng, name)).get("__doc__") if inspect.isclass(getattr(ng, name)) else getattr(ng, name).__doc__
+    assert doc
+    assert doc.strip()
+    # What a generated constructor says of itself explains nothing.
+    assert not doc.startswith(f"{name}(")
+
+
+def test_the_public_list_is_not_empty():
+    assert {"LeastSquares", "NystromNGD", "solve", "gramian"} <= set(PUBLIC)
