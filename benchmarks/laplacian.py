@@ -138,9 +138,7 @@ def main():
     versions = f"jax {jax.__version__}, equinox {eqx.__version__}"
     print(f"{device.device_kind} ({device.platform}), {versions}, {theta.dtype}")
     shape = [options.dim, *[options.width] * options.depth, 1]
-    print(
-        f"tanh network {shape}, {theta.size} parameters, {options.points} points, {options.repeats} repeats"
-    )
+    print(f"tanh network {shape}, {theta.size} parameters, {options.points} points, {options.repeats} repeats")
     for title, wrap in (
         ("Laplacian", laplacians),
         ("per-sample parameter Jacobian of the Laplacian", jacobians),

@@ -1,7 +1,7 @@
 """An energy with a metric of your own: −Δu + u³ = f as a minimization, in the metric of its second derivative.
 
-E(u) = ∫ ½|∇u|² + ¼u⁴ − fu, and E''(u)(v, w) = ∫ ∇v·∇w + 3u² vw = ∫ F_u v · F_u w with F_u v = (∇v, √3 u v). The u in F_u is
-frozen: the library differentiates v alone. (This metric also has a name: ng.metrics.NewtonCubic().)
+E(u) = ∫ ½|∇u|² + ¼u⁴ − fu, and E''(u)(v, w) = ∫ ∇v·∇w + 3u² vw = ∫ F_u v · F_u w with F_u v = (∇v, √3 u v).
+The u in F_u is frozen: the library differentiates v alone. (This metric also has a name: ng.metrics.NewtonCubic().)
 """
 
 import argparse

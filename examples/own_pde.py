@@ -1,4 +1,4 @@
-"""A nonlinear, time-dependent equation of your own: Burgers' u_t + u u_x = ν u_xx, against the Cole–Hopf travelling wave."""
+"""A nonlinear, time-dependent equation of your own: Burgers' u_t + u u_x = ν u_xx, a travelling wave."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""Several fields: the Navier–Stokes equations with Kovasznay's solution, velocity and pressure as networks of their own."""
+"""Several fields: the Navier–Stokes equations with Kovasznay's solution, a network for u and one for p."""
 
 import argparse
 

@@ -153,9 +153,7 @@ def solve(
                 records.append(record)
                 display.update(record)
                 rejected = 0 if told.get("accepted", True) else rejected + 1
-                reason = _stop(
-                    record, records, rejected, clock - begun, target_error, target_loss, time_limit, patience
-                )
+                reason = _stop(records, rejected, clock - begun, target_error, target_loss, time_limit, patience)
                 if callback is not None and callback(record):
                     reason = "callback"
                 if reason:

@@ -50,5 +50,8 @@ def gramian(
     name, batch, reason = choose(problem, strategy, batch, memory)
     if name == "jacobian":
         return StoredJacobian(problem, params, reason)
-    build = {"assembled": Assembled, "batched": BatchedJacobian, "linearized": Linearized}[name]
-    return build(problem, params, batch, reason)
+    if name == "assembled":
+        return Assembled(problem, params, batch, reason)
+    if name == "batched":
+        return BatchedJacobian(problem, params, batch, reason)
+    return Linearized(problem, params, batch, reason)

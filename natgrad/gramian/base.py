@@ -19,6 +19,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.problem import Features, Problem
 
+CHUNK = 64  # points whose rows a CPU computes at a time
+
 
 class Gramian(eqx.Module):
     """G = Jᵀ W J; see the module's header."""
@@ -102,13 +104,22 @@ def weighted_jacobian(
     frozen = jax.lax.stop_gradient(problem.network(params))
     scale = _root(block.metric_weights(frozen, inputs, weights))
 
-    def rows(scale: Array, *row: Array) -> PyTree:
-        return jax.jacrev(lambda p: scale * block.evaluate(problem.network(p), frozen, *row))(params)
+    def rows(point: tuple[Array, ...]) -> Float[Array, "k p"]:
+        scale, *row = point
+        feature = lambda p: scale * block.evaluate(problem.network(p), frozen, *row)
+        if block.size == 1:
+            leaves = jax.tree.leaves(jax.grad(lambda p: feature(p)[0])(params))
+        else:
+            leaves = jax.tree.leaves(jax.jacrev(feature)(params))
+        # Leaf by leaf: unravelling a flat vector has a transpose that adds a zero-padded copy a leaf.
+        return jnp.concatenate([leaf.reshape(block.size, -1) for leaf in leaves], axis=1)
 
-    # Leaf by leaf: the transpose of unravelling a flat vector would add as many zero-padded copies as there are leaves.
-    leaves = jax.tree.leaves(jax.vmap(rows)(scale, *inputs))
-    n = weights.shape[0] * block.size
-    return jnp.concatenate([leaf.reshape(n, -1) for leaf in leaves], axis=1)
+    points = (scale, *inputs)
+    if jax.default_backend() == "cpu":  # rows that fit the cache: faster, and no temporaries of the size of A
+        out = jax.lax.map(rows, points, batch_size=min(CHUNK, weights.shape[0]))
+    else:
+        out = jax.vmap(rows)(points)
+    return out.reshape(-1, out.shape[-1])
 
 
 def second_directional(problem: Problem, params: PyTree, direction: PyTree) -> Float[Array, " rows"]:

@@ -1,9 +1,13 @@
 """`jacobian`: A = W^½ J is computed once and stored; every product is one or two passes over it."""
 
+import operator
+from collections.abc import Iterable
+from functools import reduce
 from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, sqrt_weights, weighted_jacobian
@@ -12,36 +16,48 @@ from natgrad.problem import Problem
 
 
 class StoredJacobian(Gramian):
-    """Set-up O(q [FP]), product with ℓ vectors O(pqℓ), memory O(pq)."""
+    """Set-up O(q [FP]), product with ℓ vectors O(pqℓ), memory O(pq).
+
+    The rows of each block are an array of their own: stacking them would copy the Jacobian.
+    """
 
     problem: Problem
     params: PyTree
-    jacobian: Float[Array, "rows p"]
+    blocks: tuple[Float[Array, "rows p"], ...]
     root_weights: Float[Array, " rows"]
     reason: str = eqx.field(static=True)
     strategy: ClassVar[str] = "jacobian"
 
     def __init__(self, problem: Problem, params: PyTree, reason: str = ""):
         self.problem, self.params, self.reason = problem, params, reason
-        blocks = [weighted_jacobian(problem, f, params, f.inputs, f.weights) for f in problem.features]
-        self.jacobian = blocks[0] if len(blocks) == 1 else jnp.concatenate(blocks)
+        self.blocks = tuple(weighted_jacobian(problem, f, params, f.inputs, f.weights) for f in problem.features)
         self.root_weights = sqrt_weights(problem, params)
+
+    @property
+    def jacobian(self) -> Float[Array, "rows p"]:
+        """A = W^½ J, all blocks stacked (a copy)."""
+        return jnp.concatenate(self.blocks)
 
     # (A v) A and not Aᵀ (A v): XLA on CPU would write the transpose of A to memory first.
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
-        return (self.jacobian @ v) @ self.jacobian
+        return _sum((A @ v) @ A for A in self.blocks)
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
-        return gram_mm(self.jacobian, V)
+        return _sum(gram_mm(A, V) for A in self.blocks)
 
     def diagonal(self) -> Float[Array, " p"]:
-        return jnp.sum(self.jacobian**2, axis=0)
+        return _sum(jnp.sum(A**2, axis=0) for A in self.blocks)
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
-        return cross(self.jacobian, self.jacobian[:, indices])
+        return _sum(cross(A, A[:, indices]) for A in self.blocks)
 
     def as_matrix(self) -> Float[Array, "p p"]:
-        return gram(self.jacobian)
+        return _sum(gram(A) for A in self.blocks)
 
     def pullback(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
-        return (self.root_weights * values) @ self.jacobian
+        ends = np.cumsum([len(A) for A in self.blocks])[:-1]
+        return _sum(f @ A for f, A in zip(jnp.split(self.root_weights * values, ends), self.blocks, strict=True))
+
+
+def _sum(parts: Iterable[Array]) -> Array:
+    return reduce(operator.add, parts)

@@ -14,6 +14,7 @@ says nothing.
 A rejected step is not the end: the next one is tried with ten times the damping and a fresh preconditioner.
 """
 
+import warnings
 from typing import Any
 
 import equinox as eqx
@@ -93,6 +94,12 @@ class NaturalGradient(eqx.Module):
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> State:
         """The state before the first step."""
         theta, _ = ravel_pytree(params)
+        if jnp.finfo(theta.dtype).eps > 1e-10:
+            warnings.warn(
+                f"natural gradient descent in {theta.dtype}: μ = γ·eps·λ̂₁ is then so large that errors stay above about "
+                '1e-3; for more, call jax.config.update("jax_enable_x64", True) before building the network',
+                stacklevel=2,
+            )
         key, sub = jax.random.split(key)
         zero = jnp.zeros((), theta.dtype)
         return State(

@@ -38,7 +38,7 @@ def NystromNGD(
     """
     published = _published(recipe)
     if published:
-        preconditioner = Nystrom(test=test, max_rank=max_rank, ratio=10.0, reuse=False, method="svd")
+        preconditioner = Nystrom(test=test, max_rank=max_rank, increase=20, ratio=10.0, reuse=False, method="svd")
     else:
         preconditioner = Nystrom(test=test, max_rank=max_rank)
     return _compose(_pcg(preconditioner, maxiter, published), gamma, damping, published, options)

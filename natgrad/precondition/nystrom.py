@@ -41,7 +41,7 @@ class Nystrom(Preconditioner):
 
     test: str = eqx.field(static=True, default="gaussian")
     max_rank: int = eqx.field(static=True, default=500)
-    increase: int = eqx.field(static=True, default=20)
+    increase: int = eqx.field(static=True, default=100)
     ratio: float = eqx.field(static=True, default=1.0)
     reuse: bool = eqx.field(static=True, default=True)
     method: str = eqx.field(static=True, default="cholesky")

@@ -56,9 +56,10 @@ class Features(eqx.Module):
         self, frozen: Network, inputs: tuple[Array, ...], weights: Float[Array, " n"]
     ) -> Float[Array, " n"]:
         """w φ_u at the given points."""
-        if self.density is None:
+        density = self.density
+        if density is None:
             return weights
-        return weights * jax.vmap(lambda *row: self.density(frozen, *row))(*inputs)
+        return weights * jax.vmap(lambda *row: density(frozen, *row))(*inputs)
 
 
 class Problem(eqx.Module):

@@ -31,7 +31,7 @@ def evaluation_norms(
             raise ValueError(f"exact names the fields {unknown}, which the network does not have")
     if evaluation is None:
         largest = max((p for p in points if p.domain is not None), key=len, default=None)
-        if largest is None:
+        if largest is None or largest.domain is None:
             raise ValueError(
                 "errors need points: give evaluation=domain.interior(…), or build a block's points from a domain"
             )

@@ -97,9 +97,7 @@ def test_without_an_exact_solution_there_are_no_errors():
 def test_energies_have_errors_too():
     problem = ng.EnergyMinimization(
         scaled(2.0),
-        interior=ng.Energy(
-            lambda u, x: u(x) ** 2, SQUARE.interior(15, key=jax.random.key(1)), metric=ng.metrics.L2()
-        ),
+        interior=ng.Energy(lambda u, x: u(x) ** 2, SQUARE.interior(15, key=jax.random.key(1)), metric=ng.metrics.L2()),
         exact=scaled(1.0),
     )
     np.testing.assert_allclose(list(problem.errors(problem.params).values()), 1.0, rtol=1e-13)

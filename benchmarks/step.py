@@ -1,0 +1,138 @@
+"""Every part of a step at the size of the paper's 3D Poisson problem, against the machine's own rates.
+
+    python -m benchmarks.step [--points 10000] [--width 64] [--rank 500]
+
+The floor of a part is the larger of its flops over the rate of a matrix product and its bytes over the rate of a copy;
+the ratio is what it takes over that. Then whole steps, NyströmNGD and RPCholNGD against FullNGD, in both recipes, timed
+in the middle of a run where the rank has settled.
+"""
+
+import argparse
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+import natgrad as ng
+from benchmarks.machine import best_time, copy_rate, description, gemm_rate
+from natgrad.gramian import second_directional
+from natgrad.linalg import from_factor, gaussian, nystrom, nystrom_preconditioner, pcg
+
+jax.config.update("jax_enable_x64", True)
+
+
+def poisson3d(points: int, width: int) -> ng.LeastSquares:
+    """−Δu = f on the unit cube, points/10 of them on the boundary; tanh, three hidden layers."""
+    cube = ng.Box([0, 0, 0], [1, 1, 1])
+    exact = lambda x: jnp.prod(jnp.sin(jnp.pi * x))
+    return ng.LeastSquares(
+        ng.MLP(3, 1, width, 3, key=jax.random.key(0)),
+        pde=ng.Residual(
+            lambda u, x: ng.laplacian(u, x) + 3 * jnp.pi**2 * exact(x), cube.interior(points, key=jax.random.key(1))
+        ),
+        boundary=ng.Residual(lambda u, x: u(x) - exact(x), cube.boundary(points // 10, key=jax.random.key(2))),
+    )
+
+
+def parts(problem: ng.LeastSquares, rank: int) -> None:
+    """The parts of a step, each with its floor."""
+    p, q = problem.num_parameters, problem.num_rows
+    gemm, copy = gemm_rate(), copy_rate()
+    print(f"machine: {gemm / 1e9:.0f} GFLOP/s in a matrix product, {copy / 1e9:.1f} GB/s in a copy")
+    print(f"p = {p}, q = {q}, ℓ = {rank}; {description()}\n")
+    print(f"{'part':34s} {'ms':>9s} {'floor ms':>9s} {'ratio':>6s}  bound by")
+
+    def row(name: str, f: Callable, *args, flops: float, traffic: float) -> object:
+        compiled = jax.jit(f).lower(*args).compile()
+        seconds = best_time(lambda: compiled(*args))
+        compute, memory = flops / gemm, 8 * traffic / copy
+        floor, bound = (compute, "flops") if compute > memory else (memory, "memory")
+        print(f"{name:34s} {1e3 * seconds:9.1f} {1e3 * floor:9.1f} {seconds / floor:6.1f}  {bound}", flush=True)
+        return compiled(*args)
+
+    passes = 5 * 2 * p * q  # value, three derivatives and the Laplacian: five products with each weight matrix
+    params = problem.params
+    stored = lambda problem, params: ng.gramian(problem, params, "jacobian")
+    G = row("Jacobian", stored, problem, params, flops=3 * passes, traffic=p * q)
+    gradient = row("gradient from it", lambda G: G.loss_gradient(), G, flops=passes, traffic=p * q)
+    row(
+        "gradient by reverse mode",
+        lambda problem, th: jax.grad(problem.loss)(th),
+        problem,
+        params,
+        flops=3 * passes,
+        traffic=p,
+    )
+    row("product with G (one vector)", lambda G, v: G.mv(v), G, gradient, flops=4 * p * q, traffic=2 * p * q)
+    omega = gaussian(jax.random.key(3), p, rank)
+    Y = row(f"sketch G Ω ({rank} vectors)", lambda G, V: G.mm(V), G, omega, flops=4.0 * p * q * rank, traffic=2 * p * q)
+    indices = jax.random.permutation(jax.random.key(4), p)[:rank]
+    row(f"{rank} columns of G", lambda G, i: G.columns(i), G, indices, flops=2.0 * p * q * rank, traffic=p * q)
+    small = 10.0 * p * rank**2
+    row("Nyström less sketch", lambda Y, V: nystrom(lambda _: Y, V), Y, omega, flops=small, traffic=8 * p * rank)
+    row(
+        "Nyström less sketch, published",
+        lambda Y, V: nystrom(lambda _: Y, V, method="svd"),
+        Y,
+        omega,
+        flops=small,
+        traffic=8 * p * rank,
+    )
+    low = nystrom(lambda _: Y, omega)
+    row("eigenbasis of a factor", lambda B: from_factor(B), Y, flops=6.0 * p * rank**2, traffic=4 * p * rank)
+    mu = 10 * jnp.finfo(jnp.float64).eps * low.eigenvalues[0]
+    solve = lambda G, b, low: pcg(
+        lambda v: G.mv(v) + mu * v, b, preconditioner=nystrom_preconditioner(low, mu), maxiter=20, tol=0.0
+    )
+    row("pCG, 20 iterations", solve, G, gradient, low, flops=21 * 4 * p * (q + rank), traffic=21 * 2 * p * (q + rank))
+    bend = lambda problem, th: second_directional(problem, th, th)
+    row("curvature along the direction", bend, problem, params, flops=6 * passes, traffic=p)
+    row(
+        "loss (one trial of the search)", lambda problem, th: problem.loss(th), problem, params, flops=passes, traffic=p
+    )
+    row("AᵀA (FullNGD)", lambda G: G.as_matrix(), G, flops=1.0 * p * p * q, traffic=p * p)
+    matrix = G.as_matrix() + jnp.eye(p)
+    row("Cholesky of p×p (FullNGD)", jnp.linalg.cholesky, matrix, flops=p**3 / 3, traffic=p * p)
+
+
+def steps(problem: ng.LeastSquares, rank: int, count: int) -> None:
+    """Whole steps, from a state in the middle of training (reached by the default NyströmNGD)."""
+    key = jax.random.key(5)
+    start = ng.solve(problem, ng.NystromNGD(max_rank=rank), steps=count, key=key, progress=False)
+    solvers = {
+        "FullNGD": ng.FullNGD(),
+        "NyströmNGD": ng.NystromNGD(max_rank=rank),
+        "NyströmNGD sampling": ng.NystromNGD(max_rank=rank, test="sampling"),
+        "RPCholNGD": ng.RPCholNGD(max_rank=rank),
+        "FullNGD, published": ng.FullNGD(recipe="published"),
+        "NyströmNGD, published": ng.NystromNGD(max_rank=rank, recipe="published"),
+    }
+    print(
+        f"\n{'one step after ' + str(count):28s} {'seconds':>8s} {'compile':>8s} {'FullNGD /':>9s} {'ℓ':>5s} {'cg':>4s} loss before → after"
+    )
+    full = {}
+    for name, solver in solvers.items():
+        # Two steps to let the rank settle, and a third that is timed.
+        solution = ng.solve(problem, solver, 3, params=start.params, key=key, progress=False)
+        times = solution.history.time
+        seconds = times[-1] - times[-2]
+        kind = "published" if "published" in name else "default"
+        full.setdefault(kind, seconds)
+        last = solution.history.records[-1]
+        print(
+            f"{name:28s} {seconds:8.2f} {solution.compile_time:8.1f} {full[kind] / seconds:9.1f} {int(last['rank']):5d} "
+            f"{int(last['inner_iterations']):4d} {solution.history.loss[-2]:.2e} → {solution.history.loss[-1]:.2e}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--points", type=int, default=10_000)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--rank", type=int, default=500)
+    parser.add_argument("--warmup", type=int, default=12, help="steps before the timed ones")
+    options = parser.parse_args()
+    problem = poisson3d(options.points, options.width)
+    parts(problem, options.rank)
+    steps(problem, options.rank, options.warmup)

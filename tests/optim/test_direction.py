@@ -1,0 +1,145 @@
+"""Direction solvers against dense solves."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import natgrad as ng
+from tests.helpers import relative
+
+FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+
+
+class Dense(eqx.Module):
+    """A matrix behind the products of a Gramian."""
+
+    matrix: jax.Array
+
+    @property
+    def size(self):
+        return self.matrix.shape[0]
+
+    def mv(self, v):
+        return self.matrix @ v
+
+    mm = mv
+
+    def diagonal(self):
+        return jnp.diagonal(self.matrix)
+
+    def columns(self, indices):
+        return self.matrix[:, indices]
+
+    def as_matrix(self):
+        return self.matrix
+
+
+def decaying(p=40, decay=0.5, seed=0):
+    """A matrix with eigenvalues decay^i."""
+    Q, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(p, p)))
+    return (Q * decay ** np.arange(p)) @ Q.T
+
+
+def solve(direction, G, b, mu, x0=None):
+    """(x, μ in use, residual, iterations) of (G + μI) x = b."""
+
+    def run(G, b, x0):
+        key = jax.random.key(1)
+        state = direction.init(b.shape[0], b.dtype, key)
+        system, _ = direction.prepare(Dense(G), lambda largest: jnp.asarray(mu, b.dtype), state, key)
+        result = system.solve(b, x0)
+        return result.x, system.mu, result.residual, result.iterations
+
+    x0 = jnp.zeros_like(b) if x0 is None else x0
+    return jax.jit(run, compiler_options=FAST)(jnp.asarray(G), jnp.asarray(b), x0)
+
+
+B = np.random.default_rng(5).normal(size=40)
+
+
+def test_direct_is_the_dense_solve():
+    G = decaying()
+    x, mu, residual, _ = solve(ng.Direct(), G, B, 1e-4)
+    assert float(mu) == 1e-4
+    assert relative(x, np.linalg.solve(G + 1e-4 * np.eye(40), B)) < 1e-10
+    assert float(residual) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "G",
+    [
+        decaying(decay=0.1) - 1e-9 * np.eye(40),  # indefinite by round-off
+        np.ones((40, 40)),  # rank one
+        np.zeros((40, 40)),
+    ],
+    ids=["indefinite", "rank one", "zero"],
+)
+def test_direct_damps_more_where_cholesky_fails(G):
+    """Finite and descending, and the μ it says it used is the μ of the system it solved."""
+    x, mu, residual, _ = solve(ng.Direct(), G, B, 1e-30)
+    assert np.all(np.isfinite(x))
+    assert float(mu) >= 1e-30
+    assert np.linalg.eigvalsh(G)[0] + float(mu) > -1e-14
+    assert float(x @ B) > 0  # a descent direction
+    if np.linalg.cond(G + float(mu) * np.eye(40)) < 1e12:
+        assert relative(x, np.linalg.solve(G + float(mu) * np.eye(40), B)) < 1e-3
+        assert float(residual) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "preconditioner",
+    [ng.Nystrom(max_rank=20, increase=20, levels=1), ng.RPCholesky(max_rank=20, block=5), ng.Identity()],
+    ids=["nystrom", "rpcholesky", "identity"],
+)
+def test_pcg_agrees_with_direct(preconditioner):
+    G = decaying()
+    exact, *_ = solve(ng.Direct(), G, B, 1e-4)
+    x, mu, residual, iterations = solve(ng.PCG(preconditioner, maxiter=200, tol=1e-12, progress=0.0), G, B, 1e-4)
+    assert float(mu) == 1e-4
+    assert relative(x, exact) < 1e-8
+    assert float(residual) < 1e-10
+    assert 0 < int(iterations) < 200
+
+
+def test_a_warm_start_at_the_solution_takes_no_iterations():
+    G = decaying()
+    exact = np.linalg.solve(G + 1e-2 * np.eye(40), B)
+    options = {"maxiter": 50, "tol": 1e-8, "progress": 0.0}
+    warm = solve(ng.PCG(ng.Identity(), **options), G, B, 1e-2, 3 * exact)  # scaled to fit
+    cold = solve(ng.PCG(ng.Identity(), warm_start=False, **options), G, B, 1e-2, 3 * exact)
+    assert int(warm[3]) == 0
+    assert int(cold[3]) > 3
+    assert relative(warm[0], exact) < 1e-8
+
+
+def test_a_stale_preconditioner_is_seen_and_rebuilt():
+    """The first build is kept while the matrix stays, and made anew when the matrix turns or the solve failed."""
+    direction = ng.PCG(ng.Nystrom(max_rank=20, increase=20, levels=1))
+
+    def prepare(G, state, key):
+        system, state = direction.prepare(Dense(G), lambda largest: 1e-8 * largest, state, key)
+        return system.rebuilt, state
+
+    prepare = jax.jit(prepare, compiler_options=FAST)
+    G, other = jnp.asarray(decaying()), jnp.asarray(decaying(seed=9))
+    state = direction.init(40, G.dtype, jax.random.key(0))
+    rebuilt, state = prepare(G, state, jax.random.key(1))
+    assert bool(rebuilt)
+    good = eqx.tree_at(lambda s: s.failed, state, jnp.asarray(False))
+    assert not bool(prepare(1.01 * G, good, jax.random.key(2))[0])
+    assert bool(prepare(other, good, jax.random.key(2))[0])
+    assert bool(prepare(G, state, jax.random.key(2))[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"refresh": "sometimes"}, "refresh is 'stale' or 'always', got 'sometimes'"),
+        ({"maxiter": 0}, "maxiter must be at least 1, got 0"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        ng.PCG(**options)

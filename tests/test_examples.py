@@ -1,0 +1,69 @@
+"""The examples run and reach the accuracy they assert; the README's code runs as it stands, with smaller numbers."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = ("custom_loop", "hard_boundary", "inverse", "own_metric", "own_pde", "vector_problem")
+SMALLER = {
+    "interior(10_000": "interior(200",
+    "boundary(1_000": "boundary(60",
+    "width=64, depth=3": "width=10, depth=2",
+    "steps=300": "steps=3",
+}
+
+
+def readme_blocks():
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+
+
+def smaller(code):
+    for large, small in SMALLER.items():
+        assert large in code, f"README's first example no longer says {large!r}"
+        code = code.replace(large, small)
+    return code
+
+
+def run(*arguments):
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=600
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def test_first_example_of_the_readme():
+    code = smaller(readme_blocks()[0]) + "\nprint(solution.steps, *sorted(solution.errors))"
+    assert run("-c", code).split() == ["3", "h1", "l2"]
+
+
+@pytest.mark.slow
+def test_all_code_of_the_readme():
+    """In order, in one namespace, as a reader would go through it."""
+    first, *rest = readme_blocks()
+    assert "'h1'" in run("-c", "\n".join([smaller(first), *rest]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_example(name):
+    assert "relative H¹ error" in run(ROOT / "examples" / f"{name}.py")
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, "demo"])
+def test_example_has_help(name):
+    """Each script compiles, imports and says what it is."""
+    assert "--steps" in run(ROOT / "examples" / f"{name}.py", "--help")
+
+
+@pytest.mark.slow
+def test_demo_writes_a_picture_and_its_facts(tmp_path):
+    out = run(ROOT / "examples" / "demo.py", "--out", tmp_path, "--steps", "3", "--no-adam")
+    assert "relative L² error" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.png", "result.json"]

@@ -1,0 +1,294 @@
+"""The training loop: history, stopping, resuming, breaking down, and what it shows."""
+
+import functools
+import time
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+import natgrad as ng
+
+FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+LINE = ng.Interval(0.0, 1.0)
+EXACT = lambda x: jnp.sin(x[0])
+
+
+@pytest.fixture(autouse=True)
+def quick_compilation(monkeypatch):
+    """Every program here runs a few times: the compiler need not try hard."""
+    monkeypatch.setattr(jax, "jit", functools.partial(jax.jit, compiler_options=FAST))
+
+
+class Report(eqx.Module):
+    """The least a solver may say of a step."""
+
+    loss: jax.Array
+    change: jax.Array
+
+
+class Descent(eqx.Module):
+    """Gradient descent, a solver of a few lines; at step `breaks` its parameters become NaN."""
+
+    rate: float = eqx.field(static=True, default=0.2)
+    breaks: int = eqx.field(static=True, default=-1)
+
+    def init(self, problem, params, key):
+        return jnp.asarray(0)
+
+    def step(self, problem, params, state):
+        loss, slope = jax.value_and_grad(problem.loss)(params)
+        bad = jnp.where(state == self.breaks, jnp.nan, 0.0)
+        new = jax.tree.map(lambda a, g: a - self.rate * g + bad, params, slope)
+        return new, state + 1, Report(loss, problem.difference(params, new))
+
+
+class Parabola(eqx.Module):
+    """a + b x + c x²."""
+
+    a: jax.Array
+
+    def __call__(self, x):
+        return self.a[0] + self.a[1] * x[0] + self.a[2] * x[0] ** 2
+
+
+def fit(residual=lambda u, x: u(x) - EXACT(x), exact=EXACT, start=(0.0, 0.0, 0.0), dtype=float):
+    points = LINE.interior(20, key=jax.random.key(1))
+    return ng.LeastSquares(Parabola(jnp.asarray(start, dtype)), fit=ng.Residual(residual, points), exact=exact)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return fit()
+
+
+def solve(problem, steps=8, solver=None, **options):
+    return ng.solve(problem, Descent() if solver is None else solver, steps, **{"progress": False, **options})
+
+
+def same(a, b):
+    return np.array_equal(ravel_pytree(a)[0], ravel_pytree(b)[0])
+
+
+def test_history_has_a_record_a_step(problem):
+    told = []
+    solution = solve(problem, 25, evaluate_every=10, callback=lambda record: told.append(record["step"]))
+    history = solution.history
+    assert solution.steps == len(history) == len(history.loss) == 25
+    assert solution.status == "steps"
+    assert told == list(range(1, 26))
+    assert {"step", "time", "loss", "errors"} <= set(history)
+    np.testing.assert_array_equal(history.step, np.arange(1, 26))
+    np.testing.assert_array_equal(history["loss"], history.loss)
+    assert np.all(np.diff(history.time) > 0)
+    assert np.all(np.diff(history.loss) < 0)
+    assert solution.time == history.time[-1] > 0
+    assert solution.compile_time > 0
+    # errors where they were asked for, and at the end
+    for name in ("l2", "h1"):
+        assert list(np.flatnonzero(~np.isnan(history.errors[name])) + 1) == [10, 20, 25]
+        assert solution.errors[name] == history.errors[name][-1]
+    # `loss` is the loss after the step, and the solution is where the history ends
+    np.testing.assert_allclose(solution.loss, problem.loss(solution.params), rtol=1e-10)
+    assert solution.loss == history.loss[-1]
+    np.testing.assert_allclose(solution.errors["h1"], problem.errors(solution.params)["h1"], rtol=1e-10)
+    assert float(solution.u(jnp.array([0.5]))) == float(problem.network(solution.params)(jnp.array([0.5])))
+
+
+def test_history_says_what_it_has(problem):
+    history = solve(problem, 2).history
+    with pytest.raises(AttributeError, match="no 'mu' in the history: it has step, time, loss"):
+        _ = history.mu
+    with pytest.raises(KeyError, match="no 'mu' in the history"):
+        history["mu"]
+    assert "2 steps" in repr(history)
+
+
+def test_time_leaves_out_callbacks(problem):
+    solution = solve(problem, 3, callback=lambda record: time.sleep(0.2))
+    assert solution.time < 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"target_loss": 0.02}, "target loss"),
+        ({"target_error": 0.55, "evaluate_every": 1}, "target error"),
+        ({"time_limit": 1e-9}, "time"),
+        ({"callback": lambda record: record["step"] == 7}, "callback"),
+    ],
+)
+def test_stops(problem, options, status):
+    solution = solve(problem, 200, **options)
+    assert solution.status == status
+    assert 1 <= solution.steps < 200
+    history = solution.history
+    if status == "target loss":
+        assert history.loss[-1] <= 0.02 < history.loss[-2]
+    if status == "target error":
+        assert history.errors["h1"][-1] <= 0.55 < history.errors["h1"][-2]
+    if status == "time":
+        assert solution.steps == 1
+    if status == "callback":
+        assert solution.steps == 7
+    assert np.isfinite(solution.errors["h1"])
+
+
+def test_patience():
+    """A loss that has settled stops the run; one that still falls by a percent does not."""
+    constant = fit(lambda u, x: jnp.append(0.01 * u(x), 1.0))
+    assert solve(constant, 50, patience=6).steps == 7
+    assert solve(constant, 50, patience=6).status == "stagnation"
+    assert solve(fit(), 20, patience=6).status == "steps"
+
+
+@pytest.mark.parametrize("when", [1, 4])
+def test_interruption_keeps_what_there_is(problem, when):
+    def callback(record):
+        if record["step"] == when:
+            raise KeyboardInterrupt
+
+    solution = solve(problem, 20, callback=callback)
+    assert solution.status == "interrupted"
+    assert solution.steps == when
+    assert same(solution.params, solve(problem, when).params)
+    assert set(solution.errors) == {"l2", "h1"}
+
+
+def test_other_exceptions_are_not_swallowed(problem):
+    with pytest.raises(ZeroDivisionError):
+        solve(problem, 3, callback=lambda record: 1 / 0)
+
+
+def test_resuming_is_as_if_never_stopped():
+    """Bit for bit, with everything random and remembered in the solver: a Nyström preconditioner and a warm start."""
+    problem = ng.LeastSquares(
+        ng.MLP(1, 1, 4, 1, key=jax.random.key(0)),
+        fit=ng.Residual(lambda u, x: u(x) - jnp.sin(5 * x[0]), LINE.interior(30, key=jax.random.key(1))),
+    )
+    solver = ng.NaturalGradient(ng.PCG(ng.Nystrom(max_rank=8, increase=2, levels=1)))
+    key = jax.random.key(3)
+    whole = solve(problem, 12, solver, key=key)
+    half = solve(problem, 6, solver, key=key)
+    rest = solve(problem, 6, solver, resume=half)
+    assert same(whole.params, rest.params)
+    np.testing.assert_array_equal(whole.history.loss, rest.history.loss)
+    np.testing.assert_array_equal(whole.history.step, rest.history.step)
+    assert np.all(np.diff(rest.history.time) > 0)
+    assert rest.steps == 12
+    assert half.steps == len(half.history) == 6  # untouched by going on
+    assert not same(whole.params, half.params)
+
+
+def test_starting_elsewhere(problem):
+    params = jax.tree.map(lambda a: a + 1.0, problem.params)
+    assert solve(problem, 1, params=params).history.loss[0] > solve(problem, 1).history.loss[0]
+
+
+@pytest.mark.parametrize("after", [0, 5])
+def test_a_breakdown_ends_with_the_last_good_parameters(problem, after):
+    solution = solve(problem, 20, Descent(breaks=after))
+    assert solution.status == "not finite"
+    assert solution.steps == len(solution.history) == after
+    assert same(solution.params, solve(problem, after).params if after else problem.params)
+    assert np.isfinite(solution.loss)
+    np.testing.assert_allclose(solution.loss, problem.loss(solution.params), rtol=1e-12)
+    assert np.isfinite(solution.errors["h1"])
+
+
+def test_a_residual_that_is_nan_from_the_start():
+    problem = fit(lambda u, x: jnp.nan * u(x))
+    solution = solve(problem, 5, ng.FullNGD())
+    assert solution.status == "not finite"
+    assert solution.steps == 0
+    assert same(solution.params, problem.params)
+
+
+@pytest.mark.parametrize(
+    "residual",
+    [
+        lambda u, x: jnp.where(u(x) == 0, 1.0 + u(x), jnp.nan),  # finite at the start alone
+        lambda u, x: u(x),  # the start is the minimum
+    ],
+    ids=["nan elsewhere", "minimum"],
+)
+def test_no_descent(residual):
+    problem = fit(residual, exact=None)
+    solution = solve(problem, 50, ng.FullNGD())
+    assert solution.status == "no descent"
+    assert solution.steps < 50
+    assert same(solution.params, problem.params)
+    assert np.isfinite(solution.loss)
+    assert solution.errors == {}
+    assert not np.any(solution.history.accepted)
+
+
+def test_silent_without_progress(problem, capsys):
+    solve(problem, 5)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_clean_lines_without_a_terminal(problem, capsys):
+    solution = solve(problem, 40, progress=True, target_loss=1e-9)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert lines[0] == "natgrad: 3 parameters, 20 residual rows"
+    assert 8 <= len(lines) <= 14
+    assert "\r" not in captured.err
+    assert "\x1b" not in captured.err
+    assert lines[1].split()[0] == "4/40"
+    assert all("loss" in line and line.rstrip() == line for line in lines[1:])
+    assert lines[-1].startswith("stopped after 40 steps (steps)")
+    assert f"loss {solution.loss:.2e}" in lines[-1]
+    assert f"H¹ {solution.errors['h1']:.2e}" in lines[-1]
+
+
+@pytest.mark.xfail(strict=True, reason="float32 does not warn")
+def test_single_precision_warns_once(problem):
+    """NGD works below the round-off of float32; first-order solvers and float64 have nothing to warn of."""
+    single = fit(dtype=jnp.float32)
+    twice = lambda: [solve(single, 2, ng.FullNGD()) for _ in range(2)]
+    with pytest.warns(UserWarning, match="float32") as caught:
+        first, _ = twice()
+    assert len([w for w in caught if "float32" in str(w.message)]) == 1
+    assert first.params.a.dtype == jnp.float32
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solve(problem, 2, ng.FullNGD())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"problem": 3}, r"solve takes a problem such as ng\.LeastSquares.* got int"),
+        ({"solver": "adam"}, r"solve takes a solver such as ng\.NystromNGD\(\), got str"),
+        ({"solver": ng.NystromNGD}, "NystromNGD"),
+        ({"solver": Descent}, r"write Descent\(\) with parentheses"),
+        ({"steps": 0}, "steps must be a positive integer, got 0"),
+        ({"steps": 2.5}, "steps must be a positive integer, got 2.5"),
+        ({"evaluate_every": 0}, "evaluate_every must be a positive integer, got 0"),
+        ({"patience": 0}, "patience must be a positive integer, got 0"),
+        ({"time_limit": 0.0}, "time_limit must be positive seconds, got 0"),
+        ({"time_limit": float("nan")}, "time_limit must be positive seconds, got nan"),
+        ({"problem": "no exact", "target_error": 1e-3}, "target_error needs an exact solution"),
+        ({"params": (), "resume": "solution"}, "give either params or resume, not both"),
+        pytest.param({"resume": 3}, "resume", marks=pytest.mark.xfail(strict=True, reason="not checked")),
+        pytest.param({"params": jnp.zeros(2)}, "params", marks=pytest.mark.xfail(strict=True, reason="not checked")),
+        pytest.param({"callback": 3}, "callback", marks=pytest.mark.xfail(strict=True, reason="not checked")),
+    ],
+)
+def test_bad_input(problem, arguments, message):
+    arguments = {"problem": problem, "solver": Descent(), "steps": 1, "progress": False, **arguments}
+    if arguments["problem"] == "no exact":
+        arguments["problem"] = fit(exact=None)
+    if arguments.get("resume") == "solution":
+        arguments["resume"] = solve(problem, 1)
+    with pytest.raises(ValueError, match=message) as caught:
+        ng.solve(**arguments)
+    assert "\n" not in str(caught.value)
