@@ -107,9 +107,10 @@ def steps(problem: ng.LeastSquares, rank: int, count: int) -> None:
         "FullNGD, published": ng.FullNGD(recipe="published"),
         "NyströmNGD, published": ng.NystromNGD(max_rank=rank, recipe="published"),
     }
-    print(
-        f"\n{'one step after ' + str(count):28s} {'seconds':>8s} {'compile':>8s} {'FullNGD /':>9s} {'ℓ':>5s} {'cg':>4s} loss before → after"
+    head = (
+        f"{'one step after ' + str(count):28s} {'seconds':>8s} {'compile':>8s} {'FullNGD /':>9s} {'ℓ':>5s} {'cg':>4s}"
     )
+    print(f"\n{head}  loss before → after")
     full = {}
     for name, solver in solvers.items():
         # Two steps to let the rank settle, and a third that is timed.
@@ -118,10 +119,10 @@ def steps(problem: ng.LeastSquares, rank: int, count: int) -> None:
         seconds = times[-1] - times[-2]
         kind = "published" if "published" in name else "default"
         full.setdefault(kind, seconds)
-        last = solution.history.records[-1]
+        last, loss = solution.history.records[-1], solution.history.loss
         print(
-            f"{name:28s} {seconds:8.2f} {solution.compile_time:8.1f} {full[kind] / seconds:9.1f} {int(last['rank']):5d} "
-            f"{int(last['inner_iterations']):4d} {solution.history.loss[-2]:.2e} → {solution.history.loss[-1]:.2e}",
+            f"{name:28s} {seconds:8.2f} {solution.compile_time:8.1f} {full[kind] / seconds:9.1f} "
+            f"{int(last['rank']):5d} {int(last['inner_iterations']):4d}  {loss[-2]:.2e} → {loss[-1]:.2e}",
             flush=True,
         )
 

@@ -2,8 +2,8 @@
 
     python examples/demo.py --out out/demo
 
-−Δu = f in the unit cube, u = 0 on its boundary, with the solution u* = sin(πx₁) sin(πx₂) sin(πx₃). Both optimizers start
-from the same weights, see the same points and get the same seconds. Writes demo.png and result.json.
+−Δu = f in the unit cube, u = 0 on its boundary, with the solution u* = sin(πx₁) sin(πx₂) sin(πx₃). Both optimizers
+start from the same weights, see the same points and get the same seconds. Writes demo.png and result.json.
 """
 
 import argparse

@@ -72,7 +72,8 @@ def _title(figure, result):
         0.012,
         0.945,
         f"−Δu = f in the unit cube, u = 0 on its boundary · network {result['network']}"
-        f", {result['parameters']:,} parameters · {points['interior']:,} + {points['boundary']:,} points · {result['device']}, {result['dtype']}"
+        f", {result['parameters']:,} parameters · {points['interior']:,} + {points['boundary']:,} points"
+        f" · {result['device']}, {result['dtype']}"
         f" · {versions}, seed {result['seed']}",
         color="#444444",
         va="top",
@@ -132,10 +133,10 @@ def _iterations(ax, history):
     ax.plot(k, history.mu, color=PURPLE, lw=1.3)
     ax.plot(k, history.loss, color=GREEN)
     ax.plot(k[steps], errors, color=BLUE)
-    lower = history.loss[-1] < history.mu[-1]
-    _label(ax, "relative H¹ error", k[-1], errors[-1], BLUE, 7)
-    _label(ax, "loss", k[-1], history.loss[-1], GREEN, -14 if lower else 7)
-    _label(ax, "damping μ", k[-1], history.mu[-1], PURPLE, 7 if lower else -14)
+    half = len(k) // 2
+    _label(ax, "H¹ error", k[-1], errors[-1], BLUE, 7)
+    _label(ax, "loss", k[-1], history.loss[-1], GREEN, -14)
+    _label(ax, "damping μ", k[half], history.mu[half], PURPLE, -15)
     ax.set(title="NyströmNGD, step by step", xlabel="iteration", xlim=(0, None), yscale="log")
     ax.set_ylim(bottom=ax.get_ylim()[0] / 10)
     _decades(ax)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
@@ -117,7 +118,8 @@ def solve(
         callback: called with each step's record (a dict); a true value stops the training.
         progress: a live display in a terminal or notebook, a line now and then elsewhere.
     """
-    _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience, resume, params)
+    _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience)
+    _check_start(problem, params, resume, callback)
     if resume is not None:
         params, state, records = resume.params, resume.state, list(resume.history.records)
     else:
@@ -209,7 +211,7 @@ def _floats(values: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()}
 
 
-def _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience, resume, params) -> None:
+def _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience) -> None:
     if not isinstance(problem, Problem):
         raise ValueError(f"solve takes a problem such as ng.LeastSquares(…), got {type(problem).__name__}")
     if not (hasattr(solver, "init") and hasattr(solver, "step")):
@@ -224,5 +226,21 @@ def _check(problem, solver, steps, evaluate_every, target_error, time_limit, pat
         raise ValueError(f"time_limit must be positive seconds, got {time_limit}")
     if target_error is not None and problem.norms is None:
         raise ValueError("target_error needs an exact solution: give the problem exact=…, or use target_loss")
+
+
+def _check_start(problem, params, resume, callback) -> None:
     if resume is not None and params is not None:
         raise ValueError("give either params or resume, not both: resume starts from its own parameters")
+    if resume is not None and not isinstance(resume, Solution):
+        raise ValueError(f"resume takes the solution of an earlier solve, got {type(resume).__name__}")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of a step's record, got {type(callback).__name__}")
+    start = params if resume is None else resume.params
+    if start is None:
+        return
+    shapes = lambda tree: [(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in jax.tree.leaves(tree)]
+    same = jax.tree.structure(start) == jax.tree.structure(problem.params)  # type: ignore[operator]
+    if not same or shapes(start) != shapes(problem.params):
+        raise ValueError(
+            "the parameters to start from do not fit the problem's network: same structure, shapes and dtype"
+        )

@@ -81,9 +81,7 @@ FUNCTIONS = {
     "scan": scanned,
     "cond": lambda x: lax.cond(x[0] > 0, lambda y: jnp.sin(y).sum(), lambda y: jnp.cos(y).sum(), x),
     "fori_loop": lambda x: lax.fori_loop(0, 4, lambda i, c: jnp.sin(c) * x + i, x),
-    "while_loop": lambda x: lax.while_loop(
-        lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sin(c[1]) * x), (0, x)
-    )[1],
+    "while_loop": lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sin(c[1]) * x), (0, x))[1],
     "laplacian": lambda x: laplacian(lambda y: jnp.prod(jnp.sin(y)), x),
 }
 

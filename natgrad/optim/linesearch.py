@@ -49,7 +49,7 @@ class Armijo(LineSearch):
     def __call__(self, change, slope, previous):
         one = jnp.ones_like(slope)
         start = one if self.growth == float("inf") else jnp.clip(self.growth * previous, 1e-8, 1.0)
-        good = lambda step, phi: (phi <= -self.decrease * step * slope) & (phi < 0)
+        good = lambda step, phi: (phi <= -self.decrease * step * slope) & (phi < 0) & jnp.isfinite(phi)
 
         def go_on(carry):
             step, phi, trials = carry

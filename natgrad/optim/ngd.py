@@ -96,8 +96,8 @@ class NaturalGradient(eqx.Module):
         theta, _ = ravel_pytree(params)
         if jnp.finfo(theta.dtype).eps > 1e-10:
             warnings.warn(
-                f"natural gradient descent in {theta.dtype}: μ = γ·eps·λ̂₁ is then so large that errors stay above about "
-                '1e-3; for more, call jax.config.update("jax_enable_x64", True) before building the network',
+                f"natural gradient descent in {theta.dtype}: its round-off sets a damping that keeps errors near 1e-3; "
+                'for more, call jax.config.update("jax_enable_x64", True) before building the network',
                 stacklevel=2,
             )
         key, sub = jax.random.split(key)

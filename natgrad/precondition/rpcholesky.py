@@ -64,7 +64,7 @@ class RPCholesky(Preconditioner):
             tol=self.ratio * mu(largest) * size,
         )
         if self.method == "eigh":
-            low = from_factor(result.F)
+            low = from_factor(result.F, rank=result.rank)
             basis, eigenvalues, rank = low.U, low.eigenvalues, low.rank
             largest = jnp.maximum(largest, eigenvalues[0])
         else:

@@ -37,8 +37,8 @@ class Residual(eqx.Module):
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
-        if not weight > 0:
-            raise ValueError(f"the weight of a residual must be positive, got {weight}")
+        if not 0 < weight < float("inf"):
+            raise ValueError(f"the weight of a residual must be positive and finite, got {weight}")
         self.fn, self.weight = fn, float(weight)
         self.points = points if isinstance(points, Points) else as_points(points)
         self.data = check_data(data, len(self.points))

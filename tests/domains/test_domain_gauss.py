@@ -38,9 +38,7 @@ def test_box_with_points_by_axis():
     box = Box([0, 0, 0], [1, 2, 3])
     points = box.interior((1, 2, 3), rule="gauss")
     assert len(points) == 6
-    np.testing.assert_allclose(
-        moment(points, (1, 3, 5)), box_moment([0] * 3, [1, 2, 3], (1, 3, 5)), rtol=1e-13
-    )
+    np.testing.assert_allclose(moment(points, (1, 3, 5)), box_moment([0] * 3, [1, 2, 3], (1, 3, 5)), rtol=1e-13)
     assert len(box.boundary((4, 5, 6), rule="gauss")) == 2 * (5 * 6 + 4 * 6 + 4 * 5)
 
 
@@ -96,9 +94,7 @@ def test_polygon(vertices):
     assert len(points) == 9 * len(polygon.triangles)
     sign = np.sign(polygon_moment(vertices, (0, 0)))
     for powers in powers_up_to(5, 2):
-        np.testing.assert_allclose(
-            moment(points, powers), sign * polygon_moment(vertices, powers), rtol=1e-12
-        )
+        np.testing.assert_allclose(moment(points, powers), sign * polygon_moment(vertices, powers), rtol=1e-12)
 
 
 def test_polygon_edges():

@@ -133,9 +133,7 @@ def test_sobol_beats_monte_carlo(name, factor):
 def test_keys_decide(name):
     domain = DOMAINS[name]
     for rule in ("monte-carlo", "sobol"):
-        one, again, other = (
-            np.asarray(domain.interior(90, key=jax.random.key(s), rule=rule).x) for s in (1, 1, 2)
-        )
+        one, again, other = (np.asarray(domain.interior(90, key=jax.random.key(s), rule=rule).x) for s in (1, 1, 2))
         assert (one == again).all()
         assert not (one == other).any(axis=1).all()
     np.testing.assert_array_equal(*(domain.interior(33, rule="sobol").x for _ in range(2)))

@@ -92,9 +92,7 @@ def test_require_inside():
     require_inside(square, x, "pde")
     require_inside(square, square.boundary(40, rule="sobol"), "boundary")
     x[[5, 7]] += 1
-    with pytest.raises(
-        ValueError, match=r"2 of 100 points of block 'pde' lie outside Box\(.*first at \("
-    ) as caught:
+    with pytest.raises(ValueError, match=r"2 of 100 points of block 'pde' lie outside Box\(.*first at \(") as caught:
         require_inside(square, x, "pde")
     assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match=r"block 'pde' must have shape \(n, 2\), got \(3, 3\)"):

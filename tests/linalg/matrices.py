@@ -32,9 +32,7 @@ def repeated_columns(p, seed=0):
 
 
 def finite(tree):
-    return all(
-        bool(jnp.all(jnp.isfinite(x))) for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)
-    )
+    return all(bool(jnp.all(jnp.isfinite(x))) for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating))
 
 
 def orthogonality(U):

@@ -46,10 +46,7 @@ def test_nonfinite_matrix_is_reported_by_nan():
 
 
 CASES = {
-    **{
-        f"cond 1e{e}": (orthogonal(200, 40) * np.logspace(0, -e, 40)) @ orthogonal(40, 40).T
-        for e in (0, 6, 11, 20)
-    },
+    **{f"cond 1e{e}": (orthogonal(200, 40) * np.logspace(0, -e, 40)) @ orthogonal(40, 40).T for e in (0, 6, 11, 20)},
     "graded columns": orthogonal(200, 40) @ orthogonal(40, 40).T * np.logspace(0, -30, 40),
     "equal columns": np.eye(200)[:, [0] * 40],
     "rank 3": orthogonal(200, 3) @ orthogonal(40, 3).T,

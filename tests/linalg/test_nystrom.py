@@ -37,9 +37,7 @@ def approximate(G, test, rank, method="cholesky", key=KEY):
 
 def valid(result):
     lam = np.asarray(result.eigenvalues)
-    return (
-        finite(result) and orthogonality(result.U) < 1e-12 and np.all(lam >= 0) and np.all(np.diff(lam) <= 0)
-    )
+    return finite(result) and orthogonality(result.U) < 1e-12 and np.all(lam >= 0) and np.all(np.diff(lam) <= 0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -97,9 +95,7 @@ def test_nothing_past_the_rank(test, method, rank):
     assert np.all(np.asarray(result.eigenvalues)[rank:] == 0)
 
 
-@pytest.mark.parametrize(
-    ("test", "method"), [("gaussian", "cholesky"), ("gaussian", "svd"), ("uniform", "cholesky")]
-)
+@pytest.mark.parametrize(("test", "method"), [("gaussian", "cholesky"), ("gaussian", "svd"), ("uniform", "cholesky")])
 def test_masked_rank_equals_narrow_width(test, method):
     G, rank = decaying(P, 10), 7
     wide = approximate(G, test, rank, method)

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import natgrad as ng
-from tests.helpers import relative
-
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+from tests.helpers import FAST, relative
 
 
 class Dense(eqx.Module):

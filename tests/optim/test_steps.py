@@ -9,9 +9,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
-from tests.helpers import energy, poisson, relative
+from tests.helpers import FAST, energy, poisson, relative
 
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 STEPS = 20
 PROBLEMS = {"poisson": poisson, "energy": energy}
 SOLVERS = {
