@@ -9,6 +9,7 @@ from natgrad.calculus import hessian as hessian
 from natgrad.calculus import jacobian as jacobian
 from natgrad.calculus import laplacian as laplacian
 from natgrad.calculus import partial as partial
+from natgrad.calculus import value_gradient_laplacian as value_gradient_laplacian
 from natgrad.domains import Ball as Ball
 from natgrad.domains import Box as Box
 from natgrad.domains import Interval as Interval
@@ -21,6 +22,8 @@ from natgrad.networks import MLP as MLP
 from natgrad.networks import Fields as Fields
 from natgrad.networks import FourierFeatures as FourierFeatures
 from natgrad.networks import HardBoundary as HardBoundary
+from natgrad.networks import Periodic as Periodic
+from natgrad.networks import num_parameters as num_parameters
 from natgrad.optim import FullNGD as FullNGD
 from natgrad.optim import MatrixFreeNGD as MatrixFreeNGD
 from natgrad.optim import NaturalGradient as NaturalGradient

@@ -241,6 +241,4 @@ def _check_start(problem, params, resume, callback) -> None:
     shapes = lambda tree: [(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in jax.tree.leaves(tree)]
     same = jax.tree.structure(start) == jax.tree.structure(problem.params)  # type: ignore[operator]
     if not same or shapes(start) != shapes(problem.params):
-        raise ValueError(
-            "the parameters to start from do not fit the problem's network: same structure, shapes and dtype"
-        )
+        raise ValueError("params do not fit the problem's network: give a tree of the same structure, shapes and dtype")

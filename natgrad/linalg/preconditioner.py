@@ -54,10 +54,9 @@ class WoodburyPreconditioner(eqx.Module):
 
 def nystrom_preconditioner(lowrank: LowRank, mu: Scalar) -> LowRankPreconditioner:
     """Preconditioner of G + μI from a Nyström approximation of G (eq. nystrom_inverse); v/μ at rank zero."""
-    # Of the eigenvalues that were found: directions that round-off swallowed say nothing about what lies outside.
-    found = jnp.where(lowrank.eigenvalues > 0, lowrank.eigenvalues, jnp.inf)
-    smallest = jnp.min(found, initial=jnp.inf)
-    return _lowrank(lowrank, mu, jnp.where(jnp.isfinite(smallest), smallest, 0.0))
+    used = jnp.arange(lowrank.eigenvalues.shape[0]) < lowrank.rank
+    smallest = jnp.min(jnp.where(used, lowrank.eigenvalues, jnp.inf), initial=jnp.inf)
+    return _lowrank(lowrank, mu, jnp.where(lowrank.rank > 0, smallest, 0.0))
 
 
 def rpcholesky_preconditioner(

@@ -15,6 +15,7 @@ A rejected step is not the end: the next one is tried with ten times the damping
 """
 
 import warnings
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -94,12 +95,7 @@ class NaturalGradient(eqx.Module):
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> State:
         """The state before the first step."""
         theta, _ = ravel_pytree(params)
-        if jnp.finfo(theta.dtype).eps > 1e-10:
-            warnings.warn(
-                f"natural gradient descent in {theta.dtype}: its round-off sets a damping that keeps errors near 1e-3; "
-                'for more, call jax.config.update("jax_enable_x64", True) before building the network',
-                stacklevel=2,
-            )
+        _warn_of_round_off(theta.dtype)
         key, sub = jax.random.split(key)
         zero = jnp.zeros((), theta.dtype)
         return State(
@@ -179,6 +175,17 @@ class NaturalGradient(eqx.Module):
             accepted=accepted,
         )
         return unravel(new), state, info
+
+
+@cache
+def _warn_of_round_off(dtype: jnp.dtype) -> None:
+    """Once for each dtype that is too coarse."""
+    if jnp.finfo(dtype).eps > 1e-10:
+        warnings.warn(
+            f"natural gradient descent in {dtype}: its round-off sets a damping that keeps errors near 1e-3; "
+            'for more, call jax.config.update("jax_enable_x64", True) before building the network',
+            stacklevel=4,
+        )
 
 
 def _descent(v: Array, gradient: Array, system: Any) -> Array:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from natgrad.gramian import Gramian
+from natgrad.linalg import LowRank
 
 MuRule = Callable[[Float[Array, ""]], Float[Array, ""]]  # λ̂₁ ↦ μ
 
@@ -25,6 +26,14 @@ class Approximation(eqx.Module):
     largest: Float[Array, ""]
     rank: Int[Array, ""]
     next_rank: Int[Array, ""]
+
+    def found(self) -> LowRank:
+        """U diag(λ̂) Uᵀ with the eigenvalues above round-off alone.
+
+        λ̂_ℓ, the scale of the preconditioner outside the range of U, is then the smallest of these: a zero, where the
+        rank asked for exceeds the numerical one, says nothing about what lies outside.
+        """
+        return LowRank(self.basis, self.eigenvalues, jnp.sum(self.eigenvalues > 0))
 
 
 class Preconditioner(eqx.Module):

@@ -95,4 +95,4 @@ class Nystrom(Preconditioner):
         return LowRank(jnp.pad(low.U, ((0, 0), (0, fill))), jnp.pad(low.eigenvalues, (0, fill)), low.rank)
 
     def inverse(self, state, mu):
-        return nystrom_preconditioner(LowRank(state.basis, state.eigenvalues, state.rank), mu)
+        return nystrom_preconditioner(state.found(), mu)

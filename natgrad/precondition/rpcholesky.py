@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 
 from natgrad.linalg import (
-    LowRank,
     from_factor,
     nystrom_preconditioner,
     power_method,
@@ -73,5 +72,5 @@ class RPCholesky(Preconditioner):
 
     def inverse(self, state, mu):
         if self.method == "eigh":
-            return nystrom_preconditioner(LowRank(state.basis, state.eigenvalues, state.rank), mu)
+            return nystrom_preconditioner(state.found(), mu)
         return rpcholesky_preconditioner(state.basis, mu, method=self.method)
