@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, weighted_jacobian
-from natgrad.linalg import cross, gram, gram_mm
+from natgrad.linalg import cross, gram, gram_diagonal, gram_mm
 from natgrad.problem import Features, Problem
 
 
@@ -47,7 +47,7 @@ class BatchedJacobian(Gramian):
         return self._sum_rows(lambda A: gram_mm(A, V), jnp.zeros_like(V))
 
     def diagonal(self) -> Float[Array, " p"]:
-        return self._sum_rows(lambda A: jnp.sum(A**2, axis=0), jnp.zeros(self.size, self.problem.dtype))
+        return self._sum_rows(gram_diagonal, jnp.zeros(self.size, self.problem.dtype))
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
         start = jnp.zeros((self.size, indices.shape[0]), self.problem.dtype)

@@ -1,7 +1,7 @@
 """`jacobian`: A = W^½ J is computed once and stored; every product is one or two passes over it."""
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import ClassVar
 
@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import Gramian, sqrt_weights, weighted_jacobian
-from natgrad.linalg import cross, gram, gram_mm
-from natgrad.problem import Problem
+from natgrad.gramian.base import CHUNK, Gramian, sqrt_weights, weighted_jacobian
+from natgrad.linalg import cross, gram, gram_diagonal, gram_mm
+from natgrad.problem import Features, Problem
 
 
 class StoredJacobian(Gramian):
     """Set-up O(q [FP]), product with ℓ vectors O(pqℓ), memory O(pq).
 
-    The rows of each block are an array of their own: stacking them would copy the Jacobian.
+    The rows are kept in several arrays: stacking them would copy the Jacobian.
     """
 
     problem: Problem
@@ -30,7 +30,11 @@ class StoredJacobian(Gramian):
 
     def __init__(self, problem: Problem, params: PyTree, reason: str = ""):
         self.problem, self.params, self.reason = problem, params, reason
-        self.blocks = tuple(weighted_jacobian(problem, f, params, f.inputs, f.weights) for f in problem.features)
+        self.blocks = tuple(
+            weighted_jacobian(problem, f, params, inputs, weights)
+            for f in problem.features
+            for inputs, weights in _pieces(f)
+        )
         self.root_weights = sqrt_weights(problem, params)
 
     @property
@@ -46,7 +50,7 @@ class StoredJacobian(Gramian):
         return _sum(gram_mm(A, V) for A in self.blocks)
 
     def diagonal(self) -> Float[Array, " p"]:
-        return _sum(jnp.sum(A**2, axis=0) for A in self.blocks)
+        return _sum(gram_diagonal(A) for A in self.blocks)
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
         return _sum(cross(A, A[:, indices]) for A in self.blocks)
@@ -57,6 +61,15 @@ class StoredJacobian(Gramian):
     def pullback(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
         ends = np.cumsum([len(A) for A in self.blocks])[:-1]
         return _sum(f @ A for f, A in zip(jnp.split(self.root_weights * values, ends), self.blocks, strict=True))
+
+
+def _pieces(block: Features) -> Iterator[tuple[tuple[Array, ...], Array]]:
+    """The points of a block in a multiple of CHUNK and the rest, so that neither is copied to be put together."""
+    n = block.num_points
+    cut = n - n % CHUNK
+    for piece in (slice(0, cut), slice(cut, n)):
+        if piece.start < piece.stop:
+            yield tuple(a[piece] for a in block.inputs), block.weights[piece]
 
 
 def _sum(parts: Iterable[Array]) -> Array:

@@ -15,6 +15,7 @@ from natgrad.linalg.preconditioner import nystrom_preconditioner as nystrom_prec
 from natgrad.linalg.preconditioner import rpcholesky_preconditioner as rpcholesky_preconditioner
 from natgrad.linalg.products import cross as cross
 from natgrad.linalg.products import gram as gram
+from natgrad.linalg.products import gram_diagonal as gram_diagonal
 from natgrad.linalg.products import gram_mm as gram_mm
 from natgrad.linalg.rpcholesky import RPCholesky as RPCholesky
 from natgrad.linalg.rpcholesky import rpcholesky as rpcholesky

@@ -1,4 +1,4 @@
-"""Large products with a tall matrix A (q × p): AᵀA, AᵀAV and AᵀB, at the speed of the machine's BLAS.
+"""Large products with a tall matrix A (q × p): AᵀA, its diagonal, AᵀAV and AᵀB, at the speed of the machine's BLAS.
 
 On a CPU, XLA is as fast as BLAS for row-major operands, but it folds transpositions into its products and is then two
 to three times slower: the small operand is transposed first, behind a barrier that keeps it apart. And it does not know
@@ -38,6 +38,13 @@ def gram_mm(A: Float[Array, "q p"], V: Float[Array, "p m"]) -> Float[Array, "p m
 def cross(A: Float[Array, "q p"], B: Float[Array, "q m"]) -> Float[Array, "p m"]:
     """AᵀB, without a transposed copy of A."""
     return _apart(matmul(_apart(B.T), A)).T
+
+
+def gram_diagonal(A: Float[Array, "q p"]) -> Float[Array, " p"]:
+    """diag AᵀA: the sums of squares of the columns (row by row on a CPU, which XLA's own reduction is not)."""
+    if jax.default_backend() != "cpu":
+        return jnp.sum(A**2, axis=0)
+    return jax.lax.scan(lambda total, row: (total + row * row, None), jnp.zeros_like(A[0]), A)[0]
 
 
 def _apart(x: Array) -> Array:
