@@ -21,16 +21,16 @@ from natgrad.linalg import from_factor, gaussian, nystrom, nystrom_preconditione
 jax.config.update("jax_enable_x64", True)
 
 
-def poisson3d(points: int, width: int) -> ng.LeastSquares:
+def poisson3d(points: int, width: int, seed: int = 0) -> ng.LeastSquares:
     """−Δu = f on the unit cube, points/10 of them on the boundary; tanh, three hidden layers."""
     cube = ng.Box([0, 0, 0], [1, 1, 1])
     exact = lambda x: jnp.prod(jnp.sin(jnp.pi * x))
+    keys = jax.random.split(jax.random.key(seed), 3)
     return ng.LeastSquares(
-        ng.MLP(3, 1, width, 3, key=jax.random.key(0)),
-        pde=ng.Residual(
-            lambda u, x: ng.laplacian(u, x) + 3 * jnp.pi**2 * exact(x), cube.interior(points, key=jax.random.key(1))
-        ),
-        boundary=ng.Residual(lambda u, x: u(x) - exact(x), cube.boundary(points // 10, key=jax.random.key(2))),
+        ng.MLP(3, 1, width, 3, key=keys[0]),
+        pde=ng.Residual(lambda u, x: ng.laplacian(u, x) + 3 * jnp.pi**2 * exact(x), cube.interior(points, key=keys[1])),
+        boundary=ng.Residual(lambda u, x: u(x) - exact(x), cube.boundary(points // 10, key=keys[2])),
+        exact=exact,
     )
 
 
