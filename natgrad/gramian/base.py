@@ -116,7 +116,7 @@ def weighted_jacobian(
 
     points = (scale, *inputs)
     if jax.default_backend() == "cpu":  # rows that fit the cache: faster, and no temporaries of the size of A
-        out = jax.lax.map(rows, points, batch_size=min(CHUNK, weights.shape[0]))
+        out = jax.lax.map(rows, points, batch_size=_chunk(weights.shape[0]))
     else:
         out = jax.vmap(rows)(points)
     return out.reshape(-1, out.shape[-1])
@@ -127,6 +127,12 @@ def second_directional(problem: Problem, params: PyTree, direction: PyTree) -> F
     features = lambda p: feature_values(problem, p, params)
     first = lambda p: jax.jvp(features, (p,), (direction,))[1]
     return jax.jvp(first, (params,), (direction,))[1]
+
+
+def _chunk(n: int) -> int:
+    """Points at a time: a divisor of n where there is a fair one, since a remainder would be put together by a copy."""
+    divisor = max(d for d in range(1, min(CHUNK, n) + 1) if n % d == 0)
+    return divisor if divisor >= CHUNK // 4 else min(CHUNK, n)
 
 
 def _root(weights: Array) -> Array:

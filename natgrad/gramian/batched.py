@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, weighted_jacobian
-from natgrad.linalg import cross, gram, gram_diagonal, gram_mm
+from natgrad.linalg import cross, gram, gram_diagonal
 from natgrad.problem import Features, Problem
 
 
@@ -44,14 +44,15 @@ class BatchedJacobian(Gramian):
         return self._sum(product, jnp.zeros_like(v))
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
-        return self._sum_rows(lambda A: gram_mm(A, V), jnp.zeros_like(V))
+        # Summed as (G V)ᵀ, the way the products come: a transposed copy a batch would be half of the memory.
+        return self._sum_rows(lambda A: cross(A, A @ V), jnp.zeros_like(V.T)).T
 
     def diagonal(self) -> Float[Array, " p"]:
         return self._sum_rows(gram_diagonal, jnp.zeros(self.size, self.problem.dtype))
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
-        start = jnp.zeros((self.size, indices.shape[0]), self.problem.dtype)
-        return self._sum_rows(lambda A: cross(A, A[:, indices]), start)
+        start = jnp.zeros((indices.shape[0], self.size), self.problem.dtype)
+        return self._sum_rows(lambda A: cross(A, A[:, indices]), start).T
 
     def as_matrix(self) -> Float[Array, "p p"]:
         return self._sum_rows(gram, jnp.zeros((self.size, self.size), self.problem.dtype))

@@ -53,7 +53,7 @@ class StoredJacobian(Gramian):
         return _sum(gram_diagonal(A) for A in self.blocks)
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
-        return _sum(cross(A, A[:, indices]) for A in self.blocks)
+        return _sum(cross(A, A[:, indices]) for A in self.blocks).T
 
     def as_matrix(self) -> Float[Array, "p p"]:
         return _sum(gram(A) for A in self.blocks)

@@ -62,7 +62,7 @@ def nystrom(
     Y = mm(omega)
     # The 0.1 is for columns that repeat others, and below the round-off that ν stands for.
     metric = None if method == "svd" else gram(omega) + 0.1 * jnp.eye(m, dtype=omega.dtype)
-    L, shift = _factor(cross(omega, Y), Y, live, metric)
+    L, shift = _factor(cross(Y, omega), Y, live, metric)
     return _decompose(Y + shift * omega, L, shift, _as_rank(rank, m), method)
 
 
