@@ -1,5 +1,6 @@
 """Small problems every room is tested on, and the dense truth about their Gramians."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -98,3 +99,27 @@ def dense_gramian(problem, params):
 def relative(a, b) -> float:
     """‖a − b‖ / ‖b‖."""
     return float(np.linalg.norm(np.asarray(a) - np.asarray(b)) / np.linalg.norm(np.asarray(b)))
+
+
+class Dense(eqx.Module):
+    """A matrix behind the products of a Gramian."""
+
+    matrix: jax.Array
+
+    @property
+    def size(self):
+        return self.matrix.shape[0]
+
+    def mv(self, v):
+        return self.matrix @ v
+
+    mm = mv
+
+    def diagonal(self):
+        return jnp.diagonal(self.matrix)
+
+    def columns(self, indices):
+        return self.matrix[:, indices]
+
+    def as_matrix(self):
+        return self.matrix

@@ -7,31 +7,7 @@ import numpy as np
 import pytest
 
 import natgrad as ng
-from tests.helpers import FAST, relative
-
-
-class Dense(eqx.Module):
-    """A matrix behind the products of a Gramian."""
-
-    matrix: jax.Array
-
-    @property
-    def size(self):
-        return self.matrix.shape[0]
-
-    def mv(self, v):
-        return self.matrix @ v
-
-    mm = mv
-
-    def diagonal(self):
-        return jnp.diagonal(self.matrix)
-
-    def columns(self, indices):
-        return self.matrix[:, indices]
-
-    def as_matrix(self):
-        return self.matrix
+from tests.helpers import FAST, Dense, relative
 
 
 def decaying(p=40, decay=0.5, seed=0):

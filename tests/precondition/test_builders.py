@@ -8,32 +8,9 @@ import pytest
 
 import natgrad as ng
 from natgrad.linalg import pcg
-from tests.helpers import poisson, relative
+from tests.helpers import FAST, Dense, poisson, relative
 
 EPS = np.finfo(float).eps
-# Small programs, compiled once and run a few times: the compiler need not try hard.
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-
-
-class Dense(eqx.Module):
-    """A matrix behind the products of a Gramian."""
-
-    matrix: jax.Array
-
-    @property
-    def size(self):
-        return self.matrix.shape[0]
-
-    def mv(self, v):
-        return self.matrix @ v
-
-    mm = mv
-
-    def diagonal(self):
-        return jnp.diagonal(self.matrix)
-
-    def columns(self, indices):
-        return self.matrix[:, indices]
 
 
 @pytest.fixture(scope="module")
