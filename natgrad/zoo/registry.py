@@ -1,0 +1,166 @@
+"""The registry of benchmark problems: one file a problem, and the file's name is the problem's name.
+
+    benchmark = zoo.get("poisson3d")                       # imports natgrad/zoo/poisson3d.py, and nothing else
+    preset = benchmark.preset("small")
+    problem = benchmark.problem(jax.random.key(0), "small", width=16)
+    solution = ng.solve(problem, ng.NystromNGD(**preset.solver), steps=preset.steps["ngd"])
+
+A problem file has a function `build(key, *, …) -> Problem`, whose typed keyword arguments are the options of the
+problem, and ends with `benchmark = register(Benchmark(…))`. To add a problem, add its file; a user's own
+`register(Benchmark(…))` adds one at run time.
+"""
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jaxtyping import PRNGKeyArray
+
+from natgrad.problem import Problem
+
+BUDGETS = ("ngd", "bfgs", "lbfgs", "ssbroyden", "adam")
+
+
+def budget(ngd: int, quasi_newton: int, adam: int) -> dict[str, int]:
+    """The `steps` of a preset, the same for BFGS, L-BFGS and SSBroyden."""
+    return dict(zip(BUDGETS, (ngd, quasi_newton, quasi_newton, quasi_newton, adam), strict=True))
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A size of a problem, and how long the optimizers may work on it.
+
+    Attributes:
+        options: keyword arguments of `build`.
+        steps: the budget of each kind of optimizer: "ngd" (all natural-gradient ones), "bfgs", "lbfgs", "ssbroyden",
+            "adam".
+        solver: options of the natural-gradient optimizers in the default recipe, e.g. {"max_rank": 300}; one that an
+            optimizer does not have (a rank, for the direct one) does not concern it.
+        published: the same in the published recipe. In both, "damping" is a rule's class (or partial of it), to be
+            called with `gamma=…`; without it the recipe's own rule holds.
+        error: what NystromNGD(**solver) ends at or below after steps["ngd"], measured with key 0: the relative error
+            in the benchmark's `norm`. None where it was not measured.
+    """
+
+    options: Mapping[str, Any]
+    steps: Mapping[str, int]
+    solver: Mapping[str, Any] = field(default_factory=dict)
+    published: Mapping[str, Any] = field(default_factory=dict)
+    error: float | None = None
+
+    def __post_init__(self):
+        if set(self.steps) != set(BUDGETS):
+            raise ValueError(f"a preset's steps are budgets for {', '.join(BUDGETS)}, got {', '.join(self.steps)}")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a plot of a solution needs.
+
+    Attributes:
+        lower, upper: the corners of a box around the domain.
+        coordinates: their names, e.g. ("t", "x", "y"); time, where there is one, comes first.
+        fields: {name: (select, exact)}: `select(network)` is a function of one point x (d,) to a number, and `exact`
+            the exact one, or None where there is none.
+        at: the values of coordinates held fixed in a picture by default, so that two remain (one for d = 1).
+        inside: whether a point x (d,) lies in the domain; None where the domain is the box.
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    coordinates: tuple[str, ...]
+    fields: Mapping[str, tuple[Callable[[Any], Callable], Callable | None]]
+    at: Mapping[str, float] = field(default_factory=dict)
+    inside: Callable | None = None
+
+    def __post_init__(self):
+        if not len(self.lower) == len(self.upper) == len(self.coordinates):
+            raise ValueError("a picture needs as many coordinate names as its box has dimensions")
+        if unknown := [name for name in self.at if name not in self.coordinates]:
+            raise ValueError(f"a picture holds fixed {unknown}, which are not among {self.coordinates}")
+
+
+def scalar(exact: Callable | None) -> dict[str, tuple[Callable[[Any], Callable], Callable | None]]:
+    """The `fields` of a picture of a network that is the solution itself."""
+    return {"u": (lambda u: u, exact)}
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark problem.
+
+    Attributes:
+        name, title, equation: one line of text each.
+        build: `build(key, *, options…) -> Problem`.
+        presets: "small", which two cores solve within two minutes of stepping, and "paper" for problems of the paper.
+        fields: `fields(options) -> Picture`, given the options of `build` that are not left to their defaults.
+        norm: the norm of the errors the presets state: "h1", or "l2" where derivatives are out of reach.
+    """
+
+    name: str
+    title: str
+    equation: str
+    build: Callable[..., Problem]
+    presets: Mapping[str, Preset]
+    fields: Callable[[Mapping[str, Any]], Picture]
+    norm: str = "h1"
+
+    @property
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The options of `build` by name, each with its `.default` and `.annotation`."""
+        parameters = inspect.signature(self.build).parameters.values()
+        return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    def preset(self, name: str = "small") -> Preset:
+        """A preset by name."""
+        if name not in self.presets:
+            raise ValueError(f"unknown preset {name!r} of {self.name}: {_suggest(name, tuple(self.presets))}")
+        return self.presets[name]
+
+    def problem(self, key: PRNGKeyArray, preset: str = "small", **options: Any) -> Problem:
+        """The problem of a preset, some of its options replaced."""
+        chosen = {**self.preset(preset).options, **self.check(options)}
+        return self.build(key, **chosen)
+
+    def check(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options themselves, if all of them are the problem's."""
+        for name in options:
+            if name not in self.options:
+                raise ValueError(f"unknown option {name!r} of {self.name}: {_suggest(name, tuple(self.options))}")
+        return options
+
+
+_REGISTERED: dict[str, Benchmark] = {}
+
+
+def register(benchmark: Benchmark) -> Benchmark:
+    """Makes a benchmark known by its name, and gives it back."""
+    if "small" not in benchmark.presets:
+        raise ValueError(f"problem {benchmark.name!r} needs a preset named small")
+    _REGISTERED[benchmark.name] = benchmark
+    return benchmark
+
+
+def names() -> tuple[str, ...]:
+    """The names of all problems, in alphabetical order; no problem is imported for it."""
+    files = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    return tuple(sorted({*_REGISTERED, *(name for name in files if name != "registry" and name[0] != "_")}))
+
+
+def get(name: str) -> Benchmark:
+    """The problem of that name."""
+    if name not in names():
+        raise ValueError(f"unknown problem {name!r}: {_suggest(name, names())}")
+    if name not in _REGISTERED:
+        importlib.import_module(f"natgrad.zoo.{name}")
+    return _REGISTERED[name]
+
+
+def _suggest(name: str, known: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return (f"did you mean {close[0]}? " if close else "") + f"There are {', '.join(known)}"
