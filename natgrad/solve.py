@@ -99,6 +99,7 @@ def solve(
     time_limit: float | None = None,
     patience: int | None = None,
     callback: Callable[[dict[str, Any]], Any] | None = None,
+    checkpoint: Callable[[PyTree, Any], Any] | None = None,
     progress: bool = True,
 ) -> Solution:
     """Trains a problem's network; Ctrl-C ends it early and keeps what there is.
@@ -115,7 +116,8 @@ def solve(
         target_error, target_loss: stop at or below (the error is H¹).
         time_limit: stop after so many seconds of stepping.
         patience: stop when the loss has not fallen by 1 % within so many steps.
-        callback: called with each step's record (a dict); a true value stops the training.
+        callback: called with each step's record (a dict); a true value stops the training (a word becomes its status).
+        checkpoint: called after each step with the parameters and the state, from which `resume` goes on.
         progress: a live display in a terminal or notebook, a line now and then elsewhere.
     """
     _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience)
@@ -126,6 +128,7 @@ def solve(
         params = problem.params if params is None else params
         state = solver.init(problem, params, jax.random.key(0) if key is None else key)
         records = []
+    params, state = jax.tree.map(_strong, (params, state))
     evaluate = jax.jit(lambda problem, params: problem.errors(params)) if problem.norms is not None else None
 
     started = time.perf_counter()
@@ -134,7 +137,7 @@ def solve(
 
     clock = records[-1]["time"] if records else 0.0
     begun = clock
-    rejected, status = 0, "steps"
+    rejected, status = _rejected(records), "steps"
     loss = records[-1]["loss"] if records else float(problem.loss(params))
     first, last = len(records), len(records) + steps
     with Progress(problem, solver, first, last, enabled=progress) as display:
@@ -148,16 +151,18 @@ def solve(
                 if not math.isfinite(loss):
                     status = "not finite"
                     break
-                params, state = new_params, new_state
                 evaluated = evaluate is not None and ((index + 1) % evaluate_every == 0 or index + 1 == last)
-                errors = _floats(evaluate(problem, params)) if evaluate and evaluated else {}
+                errors = _floats(evaluate(problem, new_params)) if evaluate and evaluated else {}
                 record = {"step": index + 1, "time": clock, "loss": loss, "errors": errors, **told}
+                params, state = new_params, new_state
                 records.append(record)
                 display.update(record)
                 rejected = 0 if told.get("accepted", True) else rejected + 1
                 reason = _stop(records, rejected, clock - begun, target_error, target_loss, time_limit, patience)
-                if callback is not None and callback(record):
-                    reason = "callback"
+                if callback is not None and (wish := callback(record)):
+                    reason = wish if isinstance(wish, str) else "callback"
+                if checkpoint is not None:
+                    checkpoint(params, state)
                 if reason:
                     status = reason
                     break
@@ -205,6 +210,21 @@ def _stop(
         if before - now <= 0.01 * abs(before):
             return "stagnation"
     return None
+
+
+def _strong(leaf: Any) -> Any:
+    """The array without JAX's weak type, which a file does not keep: a resumed run compiles the same step."""
+    return (
+        leaf if jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key) else jnp.asarray(leaf, jnp.result_type(leaf))
+    )
+
+
+def _rejected(records: list[dict[str, Any]]) -> int:
+    """How many steps in a row were rejected last."""
+    count = 0
+    while count < len(records) and not records[-1 - count].get("accepted", True):
+        count += 1
+    return count
 
 
 def _floats(values: Mapping[str, Any]) -> dict[str, float]:
