@@ -69,7 +69,7 @@ class BatchedJacobian(Gramian):
     def _sum(self, contribution: Callable, total: Array) -> Array:
         """The sum of the contributions of all batches, one after the other."""
         for block in self.problem.features:
-            batches = _split((block.inputs, block.weights), min(self.batch, block.num_points))
+            batches = _split((block.inputs, block.weights), self.batch)
 
             def add(total: Array, batch: tuple, block: Features = block) -> tuple[Array, None]:
                 inputs, weights = batch
@@ -80,10 +80,12 @@ class BatchedJacobian(Gramian):
 
 
 def _split(arrays: tuple[tuple[Array, ...], Array], batch: int) -> tuple[tuple[Array, ...], Array]:
-    """(n, …) → (⌈n/B⌉, B, …)."""
+    """(n, …) → (count, ≤ batch, …), with two batches at least: XLA unrolls a loop of one, and would then hold its rows
+    beside those of another block."""
     inputs, weights = arrays
     n = weights.shape[0]
-    count = -(-n // batch)
+    count = max(2, -(-n // batch))
+    batch = -(-n // count)
     fill = count * batch - n
 
     def pad(a: Array, mode: str) -> Array:
