@@ -1,0 +1,91 @@
+"""Adam (Kingma and Ba, 2015) by Optax, with a linear warm-up and a cosine decay of the rate.
+
+A step ends where the next one begins: with the loss and the gradient at the new parameters. So the change of the loss
+is known at no extra evaluation.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from natgrad.optim.baselines.info import BaselineInfo
+from natgrad.problem import Problem
+
+
+class AdamState(eqx.Module):
+    """Loss and gradient at the parameters it comes with, and the moments."""
+
+    iteration: Int[Array, ""]
+    loss: Float[Array, ""]
+    gradient: Float[Array, " p"]
+    moments: Any
+
+
+class Adam(eqx.Module):
+    """Adam; by default with the schedule of the paper.
+
+    The state holds the gradient at its parameters: a new problem or new parameters need a new `init`.
+
+    Arguments:
+        total: the iterations of the schedule; afterwards the rate stays at `end`.
+        warmup: in so many iterations the rate climbs from `start` to `peak`, then falls to `end` by half a cosine. A
+            warm-up that does not fit (warmup ≥ total) is shortened to a tenth of the total.
+        start, peak, end: the rates.
+    """
+
+    total: int = eqx.field(static=True, default=150_000)
+    warmup: int = eqx.field(static=True, default=5_000)
+    peak: float = eqx.field(static=True, default=1e-3)
+    start: float = eqx.field(static=True, default=1e-4)
+    end: float = eqx.field(static=True, default=1e-5)
+
+    def __check_init__(self):
+        if self.total < 1:
+            raise ValueError(f"total must be a positive number of iterations, got {self.total}")
+        if self.warmup < 0:
+            raise ValueError(f"warmup must not be a negative number of iterations, got {self.warmup}")
+        for name in ("peak", "start", "end"):
+            rate = getattr(self, name)
+            if not 0 <= rate < float("inf") or (name == "peak" and rate == 0):
+                raise ValueError(f"the rate {name} must be {'positive' if name == 'peak' else '≥ 0'}, got {rate}")
+
+    def rate(self, iteration: Int[Array, ""] | int) -> Float[Array, ""]:
+        """The learning rate of an iteration, counted from 0."""
+        import optax
+
+        warmup = self.warmup if self.warmup < self.total else self.total // 10
+        # Optax wants a decay of at least one iteration.
+        decay = max(self.total, warmup + 1)
+        return optax.warmup_cosine_decay_schedule(self.start, self.peak, warmup, decay, self.end)(iteration)
+
+    def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> AdamState:
+        """The state before the first step; `key` is not used."""
+        import optax
+
+        theta, unravel = ravel_pytree(params)
+        loss, gradient = jax.value_and_grad(lambda t: problem.loss(unravel(t)))(theta)
+        return AdamState(jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(theta))
+
+    def step(self, problem: Problem, params: PyTree, state: AdamState) -> tuple[PyTree, AdamState, BaselineInfo]:
+        """One iteration: pure, jittable. The loss may rise."""
+        import optax
+
+        theta, unravel = ravel_pytree(params)
+        rate = self.rate(state.iteration).astype(theta.dtype)
+        direction, moments = optax.scale_by_adam().update(state.gradient, state.moments)
+        new = theta - rate * direction
+        loss, gradient = jax.value_and_grad(lambda t: problem.loss(unravel(t)))(new)
+        info = BaselineInfo(
+            loss=state.loss,
+            change=loss - state.loss,
+            gradient_norm=jnp.linalg.norm(state.gradient),
+            step_size=rate,
+            evaluations=jnp.asarray(1),
+            restarted=jnp.asarray(False),
+            accepted=jnp.asarray(True),
+        )
+        return unravel(new), AdamState(state.iteration + 1, loss, gradient, moments), info

@@ -1,0 +1,124 @@
+"""Quasi-Newton methods: θ⁺ = θ − α H ∇L(θ), H an approximation of the inverse Hessian learned from the steps.
+
+With s = θ⁺ − θ and y = ∇L(θ⁺) − ∇L(θ), the next H satisfies the secant equation H⁺y = s. The methods differ in what
+they remember (`empty`) and how they learn (`update`); the step around it is the same:
+
+- α from a strong Wolfe search, which makes sᵀy > 0. It sees the change of the loss as the problem computes it, without
+  cancellation, and its last gradient is kept for the next step.
+- Without memory (at the start, or after a restart) the direction is −∇L, the first trial min(1, 1/|∇L|), and H before
+  the first update is (sᵀy/yᵀy) I (Nocedal and Wright, 2006, eq. 6.20).
+- Where no descent is found, the memory is dropped and the search repeated along −∇L. A step is rejected only where this
+  fails too.
+- A pair with sᵀy ≤ 0 by round-off teaches nothing and is left out.
+"""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
+
+from natgrad.optim.baselines.info import BaselineInfo
+from natgrad.optim.baselines.wolfe import Wolfe
+from natgrad.problem import Problem
+
+
+class Pair(eqx.Module):
+    """What a step teaches: s, y, the new gradient, sᵀy, and sᵀBs with B = H⁻¹ of the step (B s = −α∇L)."""
+
+    s: Float[Array, " p"]
+    y: Float[Array, " p"]
+    gradient: Float[Array, " p"]
+    sy: Float[Array, ""]
+    sBs: Float[Array, ""]
+    good: Bool[Array, ""]
+
+
+class QuasiNewtonState(eqx.Module):
+    """Gradient and next direction at the parameters it comes with. `fresh` means that `memory` holds nothing: H = I."""
+
+    gradient: Float[Array, " p"]
+    direction: Float[Array, " p"]
+    memory: Any
+    fresh: Bool[Array, ""]
+
+
+class QuasiNewton(eqx.Module):
+    """The step that all quasi-Newton methods share.
+
+    The state holds the gradient at its parameters: a new problem or new parameters need a new `init`.
+    """
+
+    search: eqx.AbstractVar[Wolfe]
+
+    @abc.abstractmethod
+    def empty(self, size: int, dtype: Any) -> Any:
+        """The memory before the first step, in its final shape."""
+
+    @abc.abstractmethod
+    def update(self, memory: Any, fresh: Bool[Array, ""], pair: Pair) -> tuple[Any, Float[Array, " p"]]:
+        """The memory with the pair in it, and H⁺∇L(θ⁺). Where `fresh`, whatever `memory` holds is to be ignored; where
+        not `pair.good`, the pair."""
+
+    def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> QuasiNewtonState:
+        """The state before the first step; `key` is not used."""
+        theta, unravel = ravel_pytree(params)
+        gradient = jax.grad(lambda t: problem.loss(unravel(t)))(theta)
+        return QuasiNewtonState(gradient, -gradient, self.empty(theta.size, theta.dtype), jnp.asarray(True))
+
+    def step(
+        self, problem: Problem, params: PyTree, state: QuasiNewtonState
+    ) -> tuple[PyTree, QuasiNewtonState, BaselineInfo]:
+        """One iteration: one line search, or two where the first finds no descent; pure, jittable."""
+        theta, unravel = ravel_pytree(params)
+        g = state.gradient
+        loss, norm = problem.loss(params), jnp.linalg.norm(g)
+        change = jax.value_and_grad(lambda t, change=problem.changes(params): change(unravel(t)))
+        nothing = jnp.asarray(0.0, theta.dtype)
+
+        def attempt(carry):
+            _, d, fresh, _, evaluations = carry
+            downhill = jnp.all(jnp.isfinite(d)) & (g @ d < 0)
+            fresh = fresh | ~downhill
+            d = jnp.where(fresh, -g, d)
+
+            def evaluate(step):
+                value, gradient = change(theta + step * d)
+                return value, gradient @ d, gradient
+
+            start = jnp.where(fresh, jnp.minimum(1.0, 1.0 / norm), 1.0)
+            found = self.search(evaluate, -(g @ d), start, loss, g)
+            return jnp.asarray(True), d, fresh, (found.step, found.change, found.extra), evaluations + found.evaluations
+
+        def go_on(carry):
+            tried, _, fresh, (step, _, _), _ = carry
+            return ~tried | ((step == 0) & ~fresh)
+
+        def once_more(carry):
+            # Second time round, whatever was remembered has failed.
+            tried, d, fresh, found, evaluations = carry
+            return attempt((tried, d, fresh | tried, found, evaluations))
+
+        first = (jnp.asarray(False), state.direction, state.fresh, (nothing, nothing, g), jnp.asarray(0))
+        _, d, fresh, (step, delta, gradient), evaluations = jax.lax.while_loop(go_on, once_more, first)
+
+        accepted = step > 0
+        new = jnp.where(accepted, theta + step * d, theta)
+        s, y = new - theta, gradient - g
+        sy = s @ y
+        good = accepted & (sy > jnp.finfo(theta.dtype).eps * jnp.linalg.norm(s) * jnp.linalg.norm(y))
+        memory, ahead = self.update(state.memory, fresh, Pair(s, y, gradient, sy, -step * (s @ g), good))
+        info = BaselineInfo(
+            loss=loss,
+            change=delta,
+            gradient_norm=norm,
+            step_size=step,
+            evaluations=evaluations,
+            restarted=fresh & ~state.fresh,
+            accepted=accepted,
+        )
+        fresh = fresh & ~good
+        return unravel(new), QuasiNewtonState(gradient, jnp.where(fresh, -gradient, -ahead), memory, fresh), info
