@@ -117,7 +117,7 @@ def solve(
         time_limit: stop after so many seconds of stepping.
         patience: stop when the loss has not fallen by 1 % within so many steps.
         callback: called with each step's record (a dict); a true value stops the training (a word becomes its status).
-        checkpoint: called after each step with the parameters and the state, from which `resume` goes on.
+        checkpoint: called after each step but a stopping one with the parameters and the state.
         progress: a live display in a terminal or notebook, a line now and then elsewhere.
     """
     _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience)
@@ -161,11 +161,11 @@ def solve(
                 reason = _stop(records, rejected, clock - begun, target_error, target_loss, time_limit, patience)
                 if callback is not None and (wish := callback(record)):
                     reason = wish if isinstance(wish, str) else "callback"
-                if checkpoint is not None:
-                    checkpoint(params, state)
                 if reason:
                     status = reason
                     break
+                if checkpoint is not None:
+                    checkpoint(params, state)
         except KeyboardInterrupt:
             status = "interrupted"
         if evaluate and records and not records[-1]["errors"]:

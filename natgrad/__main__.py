@@ -1,0 +1,5 @@
+"""`python -m natgrad`."""
+
+from natgrad.cli import main
+
+main()

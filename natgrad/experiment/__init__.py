@@ -1,0 +1,1 @@
+"""Experiments: run folders that survive a crash, and the tables, pictures and pages made from them."""

@@ -1,0 +1,117 @@
+"""Checkpoints: parameters and solver state in a file that is whole or not there, and never costs more than it may.
+
+    natgrad checkpoint 1
+    SHA-256 of all that follows
+    {"step", "time", "status", "fingerprint", "history": {"bytes", "sha256"}}
+    an .npz of the leaves, in the order of jax.tree.leaves
+
+The last two are kept, so that one is left where the other is damaged. Writing is paced: a checkpoint is due once all of
+them together, this one included, have taken less than 2 % of the time spent stepping (the first is written at once).
+"""
+
+import hashlib
+import io
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from natgrad.experiment.files import dumps, write
+
+MAGIC = b"natgrad checkpoint 1\n"
+KEEP = 2
+SHARE = 0.02  # of the stepping time
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file holds: the header and the tree."""
+
+    step: int
+    time: float
+    status: str | None  # why the run ended here; None for one that goes on
+    history: dict[str, Any]  # length and checksum of history.jsonl up to here
+    tree: PyTree
+
+
+class Writer:
+    """Writes checkpoints of a run into a folder, and knows what they cost."""
+
+    def __init__(self, folder: Path, fingerprint: str):
+        self.folder, self.fingerprint = folder, fingerprint
+        self.spent, self.last, self.count = 0.0, 0.0, 0
+
+    def due(self, stepping: float) -> bool:
+        """Whether another one, as dear as the last, stays within its share of the seconds spent stepping."""
+        return self.count == 0 or self.spent + self.last <= SHARE * stepping
+
+    def save(self, step: int, clock: float, status: str | None, history: dict[str, Any], tree: PyTree) -> None:
+        """Writes one and drops all but the last `KEEP`."""
+        started = time.perf_counter()
+        self.folder.mkdir(exist_ok=True)
+        header = {"step": step, "time": clock, "status": status, "fingerprint": self.fingerprint, "history": history}
+        body = dumps(header).encode() + b"\n" + pack(tree)
+        checksum = hashlib.sha256(body).hexdigest().encode()
+        write(self.folder / f"step-{step:09d}.ckpt", MAGIC + checksum + b"\n" + body)
+        for old in files(self.folder)[KEEP:]:
+            old.unlink()
+        self.count += 1
+        self.last = time.perf_counter() - started
+        self.spent += self.last
+
+
+def files(folder: Path) -> list[Path]:
+    """The checkpoints of a folder, the latest first."""
+    return sorted(folder.glob("step-*.ckpt"), reverse=True)
+
+
+def pack(tree: PyTree) -> bytes:
+    """The leaves of a tree; random keys by their data."""
+    buffer = io.BytesIO()
+    np.savez(buffer, *[np.asarray(_data(leaf)) for leaf in jax.tree.leaves(tree)])
+    return buffer.getvalue()
+
+
+def load(path: Path, fingerprint: str, like: PyTree) -> Checkpoint:
+    """A checkpoint with the structure of `like`; ValueError, in one line, where it is damaged or of another run."""
+    header, payload = read(path)
+    if header.get("fingerprint") != fingerprint:
+        raise ValueError(f"{path.name} belongs to another run: its fingerprint differs")
+    leaves, structure = jax.tree.flatten(like)
+    with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+        values = [arrays[f"arr_{i}"] for i in range(len(arrays.files))]
+    if [(v.shape, v.dtype) for v in values] != [(np.shape(_data(a)), _data(a).dtype) for a in leaves]:
+        raise ValueError(f"{path.name} does not fit: its arrays have other shapes than this run's")
+    restored = [
+        jax.random.wrap_key_data(jnp.asarray(value), impl=jax.random.key_impl(leaf))
+        if _is_key(leaf)
+        else jnp.asarray(value)
+        for leaf, value in zip(leaves, values, strict=True)
+    ]
+    told = {name: header[name] for name in ("step", "time", "status", "history")}
+    return Checkpoint(**told, tree=jax.tree.unflatten(structure, restored))
+
+
+def read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The header and the payload, checked."""
+    data = path.read_bytes()
+    checksum, _, body = data.removeprefix(MAGIC).partition(b"\n")
+    if not data.startswith(MAGIC) or hashlib.sha256(body).hexdigest().encode() != checksum:
+        raise ValueError(f"{path.name} is damaged: its checksum does not match")
+    header, _, payload = body.partition(b"\n")
+    return json.loads(header), payload
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _data(leaf: Any) -> Any:
+    leaf = jnp.asarray(leaf) if not hasattr(leaf, "dtype") else leaf
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf

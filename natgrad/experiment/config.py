@@ -1,0 +1,200 @@
+"""What a run is: the problem, the optimizer and every option of both, with a fingerprint of all that shapes the result.
+
+`Config` is what was asked for; `prepare` checks it and builds the problem and the solver, before anything is written.
+"""
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import jax
+
+from natgrad import zoo
+from natgrad.experiment import optimizers
+from natgrad.experiment.files import plain
+from natgrad.experiment.settings import parse, split, suggest
+from natgrad.problem import Problem
+
+EVALUATIONS = 200  # of the error in the course of a run, about, where nothing else is asked for
+IDENTITY = ("problem", "optimizer", "recipe", "preset", "seed", "evaluate_every", "options", "dtype")
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Config:
+    """A run as it was asked for; None is left to the preset (or, for a resumed run, to its folder)."""
+
+    problem: str
+    optimizer: str = "nystrom-gaussian"
+    preset: str = "small"
+    recipe: str = "default"
+    seed: int = 0
+    steps: int | None = None
+    evaluate_every: int | None = None
+    target_error: float | None = None
+    time_limit: float | None = None
+    settings: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """Where the run goes by default."""
+        recipe = "" if self.recipe == "default" else f"-{self.recipe}"
+        changed = "".join(f"-{key.rpartition('.')[2]}={value}" for key, value in map(split, self.settings))
+        name = f"{self.optimizer}{recipe}-{self.preset}{changed}-seed{self.seed}"
+        return f"runs/{self.problem}/{''.join(c if c.isalnum() or c in '-=._+' else '_' for c in name)}"
+
+    def command(self) -> list[str]:
+        """The command line that repeats it."""
+        words = ["natgrad", "run", self.problem, "--optimizer", self.optimizer, "--preset", self.preset]
+        words += ["--recipe", self.recipe, "--seed", str(self.seed)]
+        for name in ("steps", "evaluate_every", "target_error", "time_limit"):
+            if getattr(self, name) is not None:
+                words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
+        return words + [word for setting in self.settings for word in ("--set", setting)]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A config with everything decided, and the objects it stands for."""
+
+    config: Config
+    record: dict[str, Any]  # config.json
+    problem: Problem
+    solver: Any
+
+
+def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
+    """Checks a config and builds its problem and solver; `known` is the config.json of the run to be resumed."""
+    known = known or {}
+    benchmark = zoo.get(config.problem)
+    preset = benchmark.preset(config.preset)
+    steps = _positive_int("--steps", config.steps, known.get("steps", preset.steps[optimizers.kind(config.optimizer)]))
+    every = _positive_int("--evaluate-every", config.evaluate_every, known.get("evaluate_every"))
+    limits = {}
+    for name in ("target_error", "time_limit"):
+        limits[name] = value = known.get(name) if getattr(config, name) is None else getattr(config, name)
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise ValueError(f"--{name.replace('_', '-')} must be positive, got {value}")
+    if not 0 <= config.seed <= MAX_SEED:
+        raise ValueError(f"--seed must be between 0 and {MAX_SEED}, got {config.seed}")
+
+    solver = optimizers.build(
+        config.optimizer, config.recipe, preset.published if config.recipe == "published" else preset.solver, steps
+    )
+    of_problem, of_solver = _sort(config.settings, benchmark, solver)
+    chosen = {name: parameter.default for name, parameter in benchmark.options.items()} | dict(preset.options)
+    for key, text in of_problem:
+        chosen[key] = parse(f"problem.{key}", text, benchmark.options[key].annotation, benchmark.options[key].default)
+    # Parts first: the options of a part that is exchanged are those of the new one.
+    for key, text in sorted(of_solver, key=lambda pair: pair[0].rpartition(".")[2] not in optimizers.PARTS):
+        solver = optimizers.set_option(solver, key, text)
+    problem = _build(benchmark, config, chosen)
+    if limits["target_error"] is not None and problem.norms is None:
+        raise ValueError(f"--target-error needs an exact solution, and {config.problem} has none")
+
+    record: dict[str, Any] = {
+        **{name: getattr(config, name) for name in ("problem", "optimizer", "recipe", "preset", "seed")},
+        "steps": steps,
+        "evaluate_every": every or max(1, steps // EVALUATIONS),
+        **limits,
+        "options": {"problem": chosen, "solver": optimizers.options(solver)},
+        "set": list(config.settings),
+        "dtype": str(problem.dtype),
+    }
+    solver, gramian = optimizers.settle(solver, problem, known.get("gramian"))
+    record = plain(_finite(record)) | {"gramian": gramian}
+    record["fingerprint"] = fingerprint(record)
+    record["command"] = config.command()
+    record["versions"] = versions()
+    return Prepared(config, record, problem, solver)
+
+
+def fingerprint(record: dict[str, Any]) -> str:
+    """SHA-256 of what shapes the parameters and the history, the length of the run aside."""
+    identity = {name: record.get(name) for name in (*IDENTITY, "gramian")}
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def difference(record: dict[str, Any], other: dict[str, Any]) -> str | None:
+    """The first thing in which two runs differ, in words; None where the one can go on where the other stopped."""
+    for name in IDENTITY:
+        ours, theirs = record.get(name), other.get(name)
+        if ours != theirs and name == "options":
+            for group in ("problem", "solver"):
+                a, b = ((side or {}).get(group, {}) for side in (ours, theirs))
+                for key in sorted({*a, *b}):
+                    if a.get(key) != b.get(key):
+                        return f"{group}.{key} is {b.get(key)} there and {a.get(key)} here"
+        if ours != theirs:
+            return f"{name} is {theirs} there and {ours} here"
+    return None
+
+
+def versions() -> dict[str, str]:
+    """Of what computes."""
+    return {"python": platform.python_version(), **{n: metadata.version(n) for n in _packages()}}
+
+
+def _packages() -> Sequence[str]:
+    return ("natgrad", "jax", "jaxlib", "equinox", "numpy")
+
+
+def _sort(settings: Sequence[str], benchmark: zoo.Benchmark, solver: Any) -> tuple[list, list]:
+    """The settings of the problem and those of the solver, as (key, text)."""
+    of_problem, of_solver = [], []
+    names = {path.rpartition(".")[2] for path in optimizers.options(solver)}
+    parts = {key.removeprefix("solver.") for key, _ in map(split, settings)} & set(optimizers.PARTS)
+    for key, text in map(split, settings):
+        group, dot, rest = key.partition(".")
+        if dot and group in ("problem", "network"):
+            _check_known(rest, benchmark)
+            of_problem.append((rest, text))
+        elif dot and group == "solver":
+            of_solver.append((rest, text))
+        elif key in benchmark.options and key.rpartition(".")[2] in names:
+            raise ValueError(f"the option {key!r} is ambiguous: write problem.{key} or solver.{key}")
+        elif key in benchmark.options:
+            of_problem.append((key, text))
+        elif key.rpartition(".")[2] in names or parts:
+            of_solver.append((key, text))
+        else:
+            raise ValueError(f"unknown option {key!r}: {suggest(key, {*benchmark.options, *names})}")
+    return of_problem, of_solver
+
+
+def _check_known(name: str, benchmark: zoo.Benchmark) -> None:
+    if name not in benchmark.options:
+        raise ValueError(f"unknown option {name!r} of {benchmark.name}: {suggest(name, benchmark.options)}")
+
+
+def _build(benchmark: zoo.Benchmark, config: Config, options: dict[str, Any]) -> Problem:
+    """The problem; numbers no problem can be built with are the user's mistake, in one line."""
+    for name, value in options.items():
+        if isinstance(value, int) and not isinstance(value, bool) and value < 0:
+            raise ValueError(f"problem.{name} must not be negative, got {value}")
+    try:
+        return benchmark.build(jax.random.key(config.seed), **options)
+    except (ValueError, TypeError, ZeroDivisionError) as error:
+        reason = str(error).strip().splitlines()
+        given = ", ".join(config.settings)
+        raise ValueError(
+            f"{benchmark.name} cannot be built{f' with {given}' if given else ''}: {reason[0] if reason else error!r}"
+        ) from error
+
+
+def _positive_int(name: str, value: int | None, otherwise: Any) -> Any:
+    if value is not None and value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value}")
+    return otherwise if value is None else value
+
+
+def _finite(value: Any) -> Any:
+    """inf as a word, so that JSON keeps it."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,66 @@
+"""Files that are written whole or not at all: a temporary name in the same folder, fsync, then a rename."""
+
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def write(path: Path, data: bytes | str) -> None:
+    """Replaces a file; a reader, or a crash at any moment, finds the old content or the new, never a part."""
+    path = Path(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Readable JSON, standard to the letter."""
+    write(path, dumps(value, indent=2) + "\n")
+
+
+def dumps(value: Any, **options: Any) -> str:
+    """JSON of numbers, NumPy scalars and containers; what is not finite becomes null."""
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, **options)
+
+
+def plain(value: Any) -> Any:
+    """The same value in Python's own types."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int | str | bool | None):
+        return value
+    return str(value)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; ValueError, in one line, where there is none."""
+    try:
+        value = json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not valid JSON"
+        raise ValueError(f"cannot read {path}: {reason}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"cannot read {path}: it is not a JSON object")
+    return value

@@ -1,0 +1,147 @@
+"""The optimizers by name, and every option of theirs by path.
+
+A solver is a tree of modules: `direction.preconditioner.max_rank` is the field of a field of a field. Any field that
+is a number, a word or a flag is an option, and so is the class of a part (`search=GridSearch`). An option is addressed
+by its path or by any end of it that is unique (`max_rank`), so that nothing is listed twice.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+
+import natgrad.optim as optim
+from natgrad.experiment.settings import parse, suggest
+from natgrad.gramian.choose import choose
+from natgrad.optim import damping as dampings
+from natgrad.optim.linesearch import Armijo, GridSearch
+from natgrad.problem import Problem
+
+RECIPES = ("default", "published")
+
+
+def _named(name: str, **options: Any) -> Callable[..., Any]:
+    """A factory looked up when it is called: an optimizer costs nothing until it is used."""
+    return lambda **more: getattr(optim, name)(**options, **more)
+
+
+NATURAL: dict[str, Callable[..., Any]] = {
+    "ngd-full": _named("FullNGD"),
+    "ngd-matrix-free": _named("MatrixFreeNGD"),
+    "nystrom-gaussian": _named("NystromNGD", test="gaussian"),
+    "nystrom-sampling": _named("NystromNGD", test="sampling"),
+    "rpcholesky": _named("RPCholNGD"),
+}
+BASELINES: dict[str, Callable[..., Any]] = {
+    "bfgs": _named("BFGS"),
+    "ssbroyden": _named("SSBroyden"),
+    "lbfgs": _named("LBFGS"),
+    "adam": _named("Adam"),
+}
+NAMES = (*NATURAL, *BASELINES)
+PARTS: dict[str, dict[str, type]] = {  # the parts of a solver that can be exchanged by name
+    "search": {"Armijo": Armijo, "GridSearch": GridSearch},
+    "damping": {
+        name: getattr(dampings, name)
+        for name in ("Auto", "Spectral", "LossPower", "GradientPower", "Geometric", "LevenbergMarquardt")
+    },
+}
+
+
+def check(name: str) -> str:
+    """The name itself, if an optimizer has it."""
+    if name not in NAMES:
+        raise ValueError(f"unknown optimizer {name!r}: {suggest(name, NAMES)}")
+    return name
+
+
+def kind(name: str) -> str:
+    """The key of an optimizer's budget in a preset's `steps`."""
+    return "ngd" if name in NATURAL else name
+
+
+def build(name: str, recipe: str, preset: Mapping[str, Any], steps: int) -> Any:
+    """An optimizer with a preset's options (those it has) and, where it has a schedule, the number of steps."""
+    check(name)
+    if recipe not in RECIPES:
+        raise ValueError(f"unknown recipe {recipe!r}: {suggest(recipe, RECIPES)}")
+    if name in BASELINES:  # one recipe: theirs
+        return BASELINES[name](total=steps) if name == "adam" else BASELINES[name]()
+    solver = NATURAL[name](recipe=recipe)
+    for option, value in preset.items():
+        if option == "damping":
+            continue
+        if paths := _matching(option, options(solver)):
+            solver = replace(solver, paths[0], value)
+    if rule := preset.get("damping"):
+        solver = replace(solver, "damping", rule(gamma=solver.damping.gamma))
+    return solver
+
+
+def options(solver: Any, prefix: str = "") -> dict[str, Any]:
+    """{path: value} of everything that can be set; the value of a part is the name of its class."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(solver) if dataclasses.is_dataclass(solver) else ():
+        value, path = getattr(solver, field.name), prefix + field.name
+        if isinstance(value, eqx.Module):
+            found[path] = type(value).__name__
+            found |= options(value, path + ".")
+        elif isinstance(value, bool | int | float | str | tuple | None):
+            found[path] = value
+    return found
+
+
+def set_option(solver: Any, key: str, text: str) -> Any:
+    """The solver with one option, given as text, replaced."""
+    known = options(solver)
+    paths = _matching(key, known)
+    if not paths:
+        names = {path.rpartition(".")[2] for path in known}
+        raise ValueError(f"unknown solver option {key!r}: {suggest(key.rpartition('.')[2], names)}")
+    if len(paths) > 1:
+        raise ValueError(f"the option {key!r} is ambiguous: write one of {', '.join(f'solver.{p}' for p in paths)}")
+    return replace(solver, paths[0], _value(solver, paths[0], text))
+
+
+def _matching(key: str, known: Mapping[str, Any]) -> list[str]:
+    return [key] if key in known else [path for path in known if path.endswith("." + key)]
+
+
+def _value(solver: Any, path: str, text: str) -> Any:
+    """An option's text as a value: of its field's type, or the part of that name."""
+    *above, last = path.split(".")
+    owner = solver
+    for name in above:
+        owner = getattr(owner, name)
+    old = getattr(owner, last)
+    if not isinstance(old, eqx.Module):
+        kinds = {field.name: field.type for field in dataclasses.fields(owner)}
+        return parse(path, text, kinds[last], old)
+    choices = PARTS.get(last, {})
+    if text not in choices:
+        if not choices:
+            raise ValueError(f"{path} is {type(old).__name__} and cannot be exchanged: choose another optimizer")
+        raise ValueError(f"unknown {last} {text!r}: {suggest(text, choices)}")
+    return choices[text](gamma=old.gamma) if last == "damping" else choices[text]()
+
+
+def replace(solver: Any, path: str, value: Any) -> Any:
+    """The solver with the option at a path replaced; every module on the way checks itself anew."""
+    name, _, rest = path.partition(".")
+    return dataclasses.replace(solver, **{name: replace(getattr(solver, name), rest, value) if rest else value})
+
+
+def settle(solver: Any, problem: Problem, known: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    """The solver with its Gramian strategy decided, and the decision.
+
+    Left to itself the choice follows the free memory, and a run that goes on another day might compile another step.
+    """
+    if not {"gramian", "batch"} <= set(options(solver)):
+        return solver, {}
+    if known:
+        strategy, batch = known["strategy"], known["batch"]
+    else:
+        strategy, batch, _ = choose(problem, solver.gramian, solver.batch)
+    settled = dataclasses.replace(solver, gramian=strategy, batch=batch)
+    return settled, {"strategy": strategy, "batch": batch}

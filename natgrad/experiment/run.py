@@ -1,0 +1,227 @@
+"""A run: from a config to a folder with config.json, history.jsonl, checkpoint/, result.json and plots/.
+
+A run killed at any moment goes on where its last checkpoint left it, bit for bit as if nothing had happened (on the
+same device): the state holds all randomness, the step compiles to the same program, and the history is cut back to the
+checkpoint.
+"""
+
+import math
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+
+from natgrad.experiment import checkpoint as checkpoints
+from natgrad.experiment.config import Config, Prepared, difference, prepare
+from natgrad.experiment.files import read_json, write_json
+from natgrad.experiment.history import Journal, matches, plateau, read
+from natgrad.solve import History, Solution, solve
+
+PARTS = ("config.json", "history.jsonl", "result.json", "checkpoint", "plots")
+BROKEN = ("not finite", "no descent")
+Say = Callable[[str], None]
+
+
+def run(
+    config: Config, folder: Path, *, resume: bool = False, force: bool = False, quiet: bool = False, say: Say = print
+):
+    """Trains, and returns what result.json holds. ValueError, before anything is written, where the input is wrong."""
+    folder = Path(folder)
+    check_folder(folder, resume, force)
+    known = read_json(folder / "config.json") if resume else None
+    prepared = prepare(config, known)
+    if known is not None:
+        if found := difference(prepared.record, known):
+            raise ValueError(f"the run in {folder} is another one ({found}): choose --out, or --force to start over")
+        if (done := finished(folder, prepared.record, known)) is not None:
+            say(f"{folder} is finished ({done['status']} after {done['steps']} steps): nothing to resume")
+            return done
+    key = jax.random.fold_in(jax.random.key(config.seed), 1)
+    start, length = (None, 0) if known is None else last_checkpoint(folder, prepared, key, say)
+    if known is None:
+        clear(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "config.json", prepared.record)
+    (folder / "result.json").unlink(missing_ok=True)
+    journal = Journal(folder / "history.jsonl", length)
+    try:
+        if start is not None and over(start, prepared.record, known):
+            solution, writer = start, checkpoints.Writer(folder / "checkpoint", "")
+        else:
+            solution, writer = train(prepared, folder, key, start, journal, quiet)
+    finally:
+        journal.close()
+    result = summary(prepared, solution, writer)
+    write_json(folder / "result.json", result)
+    return result
+
+
+def check_folder(folder: Path, resume: bool, force: bool) -> None:
+    """An existing run is never overwritten unasked, and what is not a run is never touched."""
+    if resume and force:
+        raise ValueError("--resume goes on with a run and --force starts it over: give one of the two")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: --out takes the name of a folder")
+    content = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if resume and "config.json" not in content:
+        raise ValueError(f"there is no run in {folder} to resume: leave --resume out to start one")
+    if content and not resume and "config.json" not in content:
+        raise ValueError(f"{folder} has other things in it than a run: choose another --out")
+    if content and not (resume or force):
+        raise ValueError(f"{folder} holds a run already: --resume goes on with it, --force starts it over")
+
+
+def clear(folder: Path) -> None:
+    """Removes a run, and nothing else, from its folder; config.json last, so that it stays a run until it is gone."""
+    for part in reversed(PARTS):
+        path = folder / part
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def finished(folder: Path, record: dict[str, Any], known: dict[str, Any]) -> dict[str, Any] | None:
+    """The result of a run that has nothing left to do."""
+    if not (folder / "result.json").exists():
+        return None
+    result = read_json(folder / "result.json")
+    try:
+        ended = SimpleNamespace(status=result["status"], steps=result["steps"], time=result["time"])
+        return result if over(ended, record, known) else None
+    except (KeyError, TypeError):
+        raise ValueError(f"cannot read {folder / 'result.json'}: it is not the result of a run") from None
+
+
+def over(ended: Any, record: dict[str, Any], known: dict[str, Any] | None) -> bool:
+    """Whether a run that ended (`status`, `steps`, `time`) has nothing left to do under these limits."""
+    if ended.status in BROKEN or ended.steps >= record["steps"]:
+        return True
+    if record["time_limit"] is not None and ended.time >= record["time_limit"]:
+        return True
+    same = known is not None and all(record[name] == known.get(name) for name in ("target_error", "time_limit"))
+    return ended.status not in ("steps", "interrupted") and same
+
+
+def last_checkpoint(folder: Path, prepared: Prepared, key: Any, say: Say) -> tuple[Any, int]:
+    """The solution to go on from and the length of its history; a bad checkpoint is named and the one before taken."""
+    found = checkpoints.files(folder / "checkpoint")
+    state = prepared.solver.init(prepared.problem, prepared.problem.params, key)
+    for path in found:
+        try:
+            good = checkpoints.load(path, prepared.record["fingerprint"], (prepared.problem.params, state))
+            if not matches(folder / "history.jsonl", good.history):
+                raise ValueError(f"{path.name} does not fit: history.jsonl is not the one it was made with")
+        except ValueError as error:
+            say(f"natgrad: {error}")
+            continue
+        records = read(folder / "history.jsonl", good.history["bytes"])
+        say(f"going on from step {good.step} ({path.name})")
+        params, state = good.tree
+        last = records[-1] if records else {"loss": math.nan, "errors": {}}
+        status = good.status or "steps"
+        solution = Solution(
+            prepared.problem.network(params), params, state, History(records),
+            last["loss"], last["errors"], status, good.step, good.time, 0.0,
+        )  # fmt: skip
+        return solution, good.history["bytes"]
+    if found:
+        raise ValueError(f"no checkpoint in {folder} can be used: --force starts the run over")
+    say(f"{folder} has no checkpoint yet: starting over")
+    return None, 0
+
+
+def train(
+    prepared: Prepared, folder: Path, key: Any, start: Solution | None, journal: Journal, quiet: bool
+) -> tuple[Solution, checkpoints.Writer]:
+    """The solve itself, with history, checkpoints and signals."""
+    record = prepared.record
+    writer = checkpoints.Writer(folder / "checkpoint", record["fingerprint"])
+    now: dict[str, Any] = {"step": 0, "time": 0.0, "errors": {}}
+    done, begun = (start.steps, start.time) if start else (0, 0.0)
+    if start is not None and done:
+        now.update(start.history.records[-1])
+
+    def save(params: Any, state: Any, status: str | None = None) -> None:
+        if status is not None or writer.due(now["time"] - begun):
+            writer.save(now["step"], now["time"], status, journal.mark(), (params, state))
+
+    with interruptions() as asked:
+
+        def callback(entry: dict[str, Any]) -> str | None:
+            now.update(entry)
+            journal.append(entry)
+            return "interrupted" if asked() else None
+
+        left = record["time_limit"] - begun if record["time_limit"] is not None else None
+        solution = solve(
+            prepared.problem,
+            prepared.solver,
+            record["steps"] - done,
+            key=key,
+            resume=start,
+            evaluate_every=record["evaluate_every"],
+            target_error=record["target_error"],
+            time_limit=left,
+            callback=callback,
+            checkpoint=save,
+            progress=not quiet,
+        )
+    if solution.status != "interrupted" and solution.steps and solution.errors and not now["errors"]:
+        journal.amend(solution.history.records[-1])
+    if solution.status != "interrupted" or asked():
+        save(solution.params, solution.state, solution.status)
+    return solution, writer
+
+
+@contextmanager
+def interruptions() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM end a run after the step it is in; a second one ends it at once."""
+    count = 0
+
+    def handler(number: int, frame: Any) -> None:
+        nonlocal count
+        count += 1
+        if count > 1:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: count == 1
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) -> dict[str, Any]:
+    """result.json."""
+    record, problem = prepared.record, prepared.problem
+    history = solution.history
+    errors = history.errors if len(history) else {}
+    where = plateau(history.step, history.time, errors["h1"]) if "h1" in errors else plateau([], [], [])
+    device = jax.devices()[0]
+    return {
+        **{name: record[name] for name in ("problem", "optimizer", "recipe", "preset", "seed")},
+        "status": solution.status,
+        "steps": solution.steps,
+        "parameters": problem.num_parameters,
+        "rows": problem.num_rows,
+        "loss": solution.loss,
+        "errors": solution.errors,
+        "plateau": where,
+        "time": solution.time,
+        "compile_time": solution.compile_time,
+        "checkpoints": {"count": writer.count, "time": writer.spent},
+        "gramian": record["gramian"],
+        "device": f"{device.platform}: {device.device_kind}",
+        "dtype": record["dtype"],
+        "versions": record["versions"],
+        "command": record["command"],
+        "fingerprint": record["fingerprint"],
+    }
