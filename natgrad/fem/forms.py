@@ -1,0 +1,118 @@
+"""Bilinear forms by their coefficients.
+
+    a(u, v) = ∫ K∇u·∇v + (β·∇u) v + σ u v dx  =  ∫ (v, ∇v)ᵀ C (u, ∇u) dx,      C = [[σ, βᵀ], [0, K]].
+
+C(x), a (d+1) × (d+1) matrix a point, is all that assembly and the operators know of a form.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Form:
+    """a(u, v) = ∫ K∇u·∇v + (β·∇u) v + σ u v.
+
+        Form(diffusion=lambda x: 2 + jnp.sin(x[0] + 2 * x[1]), advection=[1.0, 0.5], reaction=3.0)
+
+    A coefficient is a number, an array (a vector for β, a number or a matrix for K) or a function of one point x of
+    shape (d,). `order` is the degree up to which the quadrature is exact, by default twice the degree of the space.
+    """
+
+    def __init__(self, diffusion: Any = 1.0, advection: Any = None, reaction: Any = None, order: int | None = None):
+        self.diffusion, self.advection, self.reaction, self.order = diffusion, advection, reaction, order
+        for name in ("diffusion", "advection", "reaction"):
+            value = getattr(self, name)
+            if value is None or callable(value):
+                continue
+            try:
+                array = np.asarray(value, dtype=float)
+            except (TypeError, ValueError):
+                array = np.array(np.nan)
+            if not np.all(np.isfinite(array)):
+                raise ValueError(f"{name} must be a number, an array or a function of x, got {value!r}")
+        if diffusion is None and advection is None and reaction is None:
+            raise ValueError("a form needs at least one of diffusion, advection and reaction")
+
+    def __repr__(self) -> str:
+        given = {k: getattr(self, k) for k in ("diffusion", "advection", "reaction") if getattr(self, k) is not None}
+        return "Form(" + ", ".join(f"{k}={getattr(v, '__name__', v)}" for k, v in given.items()) + ")"
+
+    @property
+    def constant(self) -> bool:
+        """Whether no coefficient depends on x."""
+        return not any(callable(c) for c in (self.diffusion, self.advection, self.reaction))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a(u, v) = a(v, u): no advection and K symmetric (a function K(x) is taken to be)."""
+        if self.advection is not None and (callable(self.advection) or np.any(self.advection)):
+            return False
+        K = 0.0 if self.diffusion is None or callable(self.diffusion) else self.diffusion
+        return np.ndim(K) == 0 or bool(np.allclose(K, np.transpose(K), rtol=1e-14))
+
+    def matrix(self, x: np.ndarray) -> np.ndarray:
+        """C at points x (..., d): (..., d + 1, d + 1)."""
+        shape, d = x.shape[:-1], x.shape[-1]
+        points = x.reshape(-1, d)
+        C = np.zeros((len(points), d + 1, d + 1))
+        if self.reaction is not None:
+            C[:, 0, 0] = _checked("reaction", tabulate(self.reaction, points, "reaction"), ((),))
+        if self.advection is not None:
+            C[:, 0, 1:] = _checked("advection", tabulate(self.advection, points, "advection"), ((d,),))
+        if self.diffusion is not None:
+            K = _checked("diffusion", tabulate(self.diffusion, points, "diffusion"), ((), (d, d)))
+            C[:, 1:, 1:] = K if K.ndim == 3 else K[:, None, None] * np.eye(d)
+        return C.reshape(*shape, d + 1, d + 1)
+
+
+STIFFNESS = Form()
+MASS = Form(diffusion=None, reaction=1.0)
+H1 = Form(reaction=1.0)
+
+
+def tabulate(f: Any, x: np.ndarray, name: str = "function", *more: np.ndarray) -> np.ndarray:
+    """A number, an array or a function of one point, at points x (n, d), as float64: (n, ...).
+
+    Functions written with jax.numpy are vectorized; those that only NumPy understands are called point by point.
+    """
+    if not callable(f):
+        return np.broadcast_to(np.asarray(f, dtype=float), (len(x), *np.shape(f)))
+    with jax.enable_x64(True):
+        try:
+            values = np.asarray(jax.jit(jax.vmap(lambda *p: jnp.asarray(f(*p))))(x, *more))
+        except (jax.errors.JAXTypeError, TypeError, AttributeError) as error:
+            try:
+                values = np.array([np.asarray(f(*point), dtype=float) for point in zip(x, *more, strict=True)])
+            except Exception:
+                raise _one_line(name, x, error) from error
+        except Exception as error:
+            raise _one_line(name, x, error) from error
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"the {name} is not finite at some quadrature points or nodes")
+    return values.astype(float)
+
+
+def arity(f: Callable) -> int:
+    """How many positional arguments a function wants (1 where it does not say)."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return 1
+    return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def _one_line(name: str, x: np.ndarray, error: Exception) -> ValueError:
+    reason = (str(error).strip().splitlines() or [""])[0]
+    return ValueError(f"the {name} fails at a single point of shape {x.shape[1:]}: {type(error).__name__}: {reason}")
+
+
+def _checked(name: str, values: np.ndarray, shapes: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    if values.shape[1:] not in shapes:
+        wanted = " or ".join("a number" if not s else f"an array of shape {s}" for s in shapes)
+        raise ValueError(f"{name} must be {wanted} at one point, got shape {values.shape[1:]}")
+    return values
