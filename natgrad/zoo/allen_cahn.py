@@ -1,0 +1,58 @@
+"""The Allen–Cahn equation, periodic in x by the network: u_t = D u_xx + R (u − u³), points (t, x)."""
+
+import jax
+import jax.numpy as jnp
+
+from natgrad.calculus import value_gradient_laplacian
+from natgrad.domains import Box, Interval
+from natgrad.networks import MLP, Periodic
+from natgrad.problem import LeastSquares, Residual
+from natgrad.zoo import _reference
+from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
+
+DOMAIN = Interval(0, 1) * Box([-1], [1])
+
+
+def build(
+    key,
+    *,
+    width: int = 40,
+    depth: int = 3,
+    interior: int = 10_000,
+    initial: int = 400,
+    diffusion: float = 1e-3,
+    reaction: float = 5.0,
+) -> LeastSquares:
+    def allen_cahn(u, z):
+        value, (u_t, _), u_xx = value_gradient_laplacian(u, z, dims=1)
+        return u_t - diffusion * u_xx - reaction * (value - value**3)
+
+    net, inside, start = jax.random.split(key, 3)
+    return LeastSquares(
+        Periodic(MLP(in_size=3, out_size=1, width=width, depth=depth, key=net), periods=(None, 2.0)),
+        pde=Residual(allen_cahn, DOMAIN.interior(interior, key=inside, rule="sobol")),
+        initial=Residual(lambda u, z: u(z) + jnp.cos(jnp.pi * z[1]), DOMAIN.initial(initial, key=start), weight=100),
+        exact=_reference.allen_cahn(diffusion, reaction),
+    )
+
+
+def picture(options):
+    exact = _reference.allen_cahn(options.get("diffusion", 1e-3), options.get("reaction", 5.0))
+    return Picture((0, -1), (1, 1), ("t", "x"), scalar(exact))
+
+
+small = Preset(
+    options={"width": 20, "depth": 2, "interior": 2_000, "initial": 200},
+    steps=budget(ngd=100, quasi_newton=3_000, adam=10_000),
+    solver={"max_rank": 300},
+)
+benchmark = register(
+    Benchmark(
+        name="allen_cahn",
+        title="Allen–Cahn equation",
+        equation="u_t = D u_xx + R (u − u³) in (0,1)×(−1,1), periodic, u(0, x) = −cos πx, D = 10⁻³, R = 5",
+        build=build,
+        presets={"small": small},
+        fields=picture,
+    )
+)

@@ -1,0 +1,55 @@
+"""Burgers' equation, which steepens a sine into a shock of width ν: u_t + u u_x = ν u_xx, points (t, x)."""
+
+import jax
+import jax.numpy as jnp
+
+from natgrad.calculus import value_gradient_laplacian
+from natgrad.domains import Box, Interval
+from natgrad.networks import MLP
+from natgrad.problem import LeastSquares, Residual
+from natgrad.zoo import _reference
+from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
+
+DOMAIN = Interval(0, 1) * Box([-1], [1])
+NU = 0.01 / float(jnp.pi)
+
+
+def build(
+    key,
+    *,
+    width: int = 40,
+    depth: int = 3,
+    interior: int = 10_000,
+    boundary: int = 400,
+    initial: int = 400,
+    nu: float = NU,
+) -> LeastSquares:
+    def burgers(u, z):
+        value, (u_t, u_x), u_xx = value_gradient_laplacian(u, z, dims=1)
+        return u_t + value * u_x - nu * u_xx
+
+    net, inside, rim, start = jax.random.split(key, 4)
+    return LeastSquares(
+        MLP(in_size=2, out_size=1, width=width, depth=depth, key=net),
+        pde=Residual(burgers, DOMAIN.interior(interior, key=inside, rule="sobol")),
+        boundary=Residual(lambda u, z: u(z), DOMAIN.boundary(boundary, key=rim), weight=10),
+        initial=Residual(lambda u, z: u(z) + jnp.sin(jnp.pi * z[1]), DOMAIN.initial(initial, key=start), weight=10),
+        exact=_reference.burgers(nu),
+    )
+
+
+small = Preset(
+    options={"width": 20, "depth": 3, "interior": 2_500, "boundary": 200, "initial": 200},
+    steps=budget(ngd=100, quasi_newton=3_000, adam=10_000),
+    solver={"max_rank": 300},
+)
+benchmark = register(
+    Benchmark(
+        name="burgers",
+        title="Viscous Burgers equation",
+        equation="u_t + u u_x = ν u_xx in (0,1)×(−1,1), u(0, x) = −sin πx, ν = 0.01/π",
+        build=build,
+        presets={"small": small},
+        fields=lambda options: Picture((0, -1), (1, 1), ("t", "x"), scalar(_reference.burgers(options.get("nu", NU)))),
+    )
+)

@@ -1,0 +1,162 @@
+"""Every problem of the zoo: it builds, its exact solution solves it, its file is short; slow: NyströmNGD solves it."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import natgrad as ng
+from natgrad import zoo
+from natgrad.zoo import _reference
+
+NAMES = zoo.names()
+SIZES = {"width": 6, "depth": 2, "interior": 64, "boundary": 24, "initial": 16, "sensors": 16}
+ENOUGH = {"gross_pitaevskii": {"interior": 3_600}, "nonlinear_poisson": {"interior": 900}}  # for exact integrals
+
+
+def tiny(benchmark, **options):
+    sizes = {name: size for name, size in SIZES.items() if name in benchmark.options}
+    return benchmark.build(jax.random.key(0), **{**sizes, **options})
+
+
+def exact_network(benchmark):
+    """The exact solution in the place of the network, from the benchmark's own file."""
+    module = __import__(f"natgrad.zoo.{benchmark.name}", fromlist=["exact"])
+    if benchmark.name in ("kovasznay", "stokes2d"):
+        return ng.Fields(u=module.velocity, p=module.pressure)
+    if benchmark.name == "inverse_poisson":
+        return ng.Fields(u=module.temperature, k=module.log_kappa)
+    return benchmark.fields({}).fields["u"][1]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def benchmark(request):
+    return zoo.get(request.param)
+
+
+def test_builds_with_a_finite_loss_and_errors(benchmark):
+    problem = tiny(benchmark)
+    assert np.isfinite(problem.loss(problem.params))
+    assert all(0 < float(error) < 1e3 for error in problem.errors(problem.params).values())
+
+
+def test_the_exact_solution_solves_it(benchmark):
+    """Residuals of the exact solution vanish; for an energy, its derivative in smooth directions does."""
+    problem, exact = tiny(benchmark, **ENOUGH.get(benchmark.name, {})), exact_network(benchmark)
+    if problem.least_squares:
+        for block in problem.features:
+            values = jax.jit(lambda inputs, block=block: block.at(exact, exact, inputs))(block.inputs)
+            np.testing.assert_allclose(values, 0, atol=1e-8, err_msg=block.name)
+        return
+    (block,) = problem.energies
+    points, box = block.points, block.points.domain
+    lower, upper = jnp.asarray(box.lower), jnp.asarray(box.upper)
+
+    def moved(mode, s):
+        wave = lambda x: jnp.prod(jnp.sin(mode * jnp.pi * (x - lower) / (upper - lower)))
+        return lambda x: exact(x) + s * wave(x)
+
+    @jax.jit
+    def energies(mode):
+        energy = lambda s: points.integrate(jax.vmap(lambda x: block.density(moved(mode, s), x))(points.x))
+        change = points.integrate(jax.vmap(lambda x: block.difference(exact, moved(mode, 0.1), x))(points.x))
+        return jax.grad(energy)(0.0), change, energy(0.1) - energy(0.0)
+
+    for mode in ((1, 1), (2, 1), (3, 3)):
+        slope, change, difference = energies(jnp.array(mode))
+        assert abs(slope) < 1e-8
+        np.testing.assert_allclose(change, difference, atol=1e-12)
+
+
+def test_the_errors_of_the_exact_solution_are_zero(benchmark):
+    errors = tiny(benchmark).norms(exact_network(benchmark))
+    assert max(float(error) for error in errors.values()) < 1e-12
+
+
+def test_presets_fit(benchmark):
+    for name, preset in benchmark.presets.items():
+        benchmark.check(preset.options)
+        assert set(preset.steps) == {"ngd", "bfgs", "lbfgs", "ssbroyden", "adam"}
+        assert min(preset.steps.values()) > 0
+        ng.NystromNGD(**preset.solver)
+        damping = preset.published.get("damping")
+        assert damping is None or damping(gamma=3.0).gamma == 3.0
+        assert set(preset.published) <= {"damping"}, name
+    for parameter in benchmark.options.values():
+        assert type(parameter.default) is parameter.annotation, f"{parameter.name} is not typed by its default"
+
+
+def test_is_described(benchmark):
+    for text in (benchmark.title, benchmark.equation):
+        assert text
+        assert "\n" not in text
+    assert benchmark.presets["small"].error is not None, "state the measured error"
+
+
+def test_the_file_is_short(benchmark):
+    text = (Path(zoo.__file__).parent / f"{benchmark.name}.py").read_text()
+    assert len(text.splitlines()) <= 60
+
+
+def test_the_picture_shows_network_and_exact_solution(benchmark):
+    picture, problem = benchmark.fields({}), tiny(benchmark)
+    network = problem.network(problem.params)
+    x = jnp.asarray([picture.at.get(c, 0.5) for c in picture.coordinates])
+    assert len(picture.coordinates) - len(picture.at) <= 2
+    assert problem.norms.x.shape[1] == len(x)
+    assert np.all(problem.norms.x >= np.array(picture.lower)) and np.all(problem.norms.x <= np.array(picture.upper))
+    for select, exact in picture.fields.values():
+        assert jnp.shape(select(network)(x)) == ()
+        assert exact is None or jnp.shape(exact(x)) == ()
+        if exact is not None:
+            assert abs(select(exact_network(benchmark))(x) - exact(x)) < 1e-12
+
+
+@pytest.mark.slow
+def test_small_preset_reaches_its_error(benchmark):
+    preset = benchmark.preset("small")
+    problem = benchmark.problem(jax.random.key(0), "small")
+    solution = ng.solve(problem, ng.NystromNGD(**preset.solver), steps=preset.steps["ngd"], progress=False)
+    print(f"{benchmark.name}: {solution.errors}, {solution.steps} steps in {solution.time:.0f} s")
+    assert solution.errors[benchmark.norm] <= preset.error
+
+
+def test_papers_presets():
+    """Sizes of the networks and budgets: Appendix B of the paper."""
+    for name, parameters in {"poisson3d": 8641, "heat3d": 8705, "kovasznay": 2 * (135 + 2 * 2070) + 92 + 46}.items():
+        preset = zoo.get(name).presets["paper"]
+        options = {k: v for k, v in zoo.get(name).options.items() if k in ("interior", "boundary", "initial")}
+        assert options["interior"].default == 10_000
+        assert sum(p.default for k, p in options.items() if k != "interior") == 1_000
+        assert preset.options == {}
+        assert preset.steps["ngd"] == (2_000 if name == "kovasznay" else 1_000)
+        sizes = dict.fromkeys(options, 20)
+        assert zoo.get(name).build(jax.random.key(0), **sizes).num_parameters == parameters
+    assert zoo.get("kovasznay").presets["paper"].published["damping"] is ng.damping.LevenbergMarquardt
+
+
+@pytest.mark.parametrize("dim", [5, 10, 100])
+def test_poisson_in_many_dimensions(dim):
+    benchmark = zoo.get("poisson_nd")
+    problem = tiny(benchmark, dim=dim)
+    exact = benchmark.fields({"dim": dim}).fields["u"][1]
+    assert np.isfinite(problem.loss(problem.params))
+    for block in problem.features:
+        np.testing.assert_allclose(block.at(exact, exact, block.inputs), 0, atol=1e-10)
+
+
+def test_poisson_nd_refuses_one_dimension():
+    with pytest.raises(ValueError, match="dim must be at least 2, got 1"):
+        zoo.get("poisson_nd").build(jax.random.key(0), dim=1)
+
+
+def test_references_agree_with_finer_ones():
+    z = jax.random.uniform(jax.random.key(0), (50, 2), minval=jnp.array([0.01, -1]), maxval=1.0)
+    for coarse, fine in (
+        (_reference.burgers(0.01 / np.pi), _reference.burgers(0.01 / np.pi, nodes=140)),
+        (_reference.allen_cahn(1e-3, 5.0), _reference.allen_cahn(1e-3, 5.0, modes=320, times=80)),
+        (_reference.condensate(1.0, 5.0, 4.0), _reference.condensate(1.0, 5.0, 4.0, modes=30)),
+    ):
+        np.testing.assert_allclose(jax.vmap(coarse)(z), jax.vmap(fine)(z), atol=1e-9)

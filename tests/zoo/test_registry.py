@@ -1,0 +1,64 @@
+"""The registry: names, suggestions, lazy import, presets."""
+
+import subprocess
+import sys
+
+import jax
+import pytest
+
+from natgrad import zoo
+from natgrad.zoo import registry
+
+
+def test_unknown_names_suggest():
+    with pytest.raises(ValueError, match=r"unknown problem 'poison3d': did you mean poisson3d\? There are .*heat3d"):
+        zoo.get("poison3d")
+    with pytest.raises(ValueError, match=r"unknown problem 'registry'"):
+        zoo.get("registry")
+    with pytest.raises(ValueError, match=r"'smal' of heat3d: did you mean small\? There are small, paper"):
+        zoo.get("heat3d").preset("smal")
+    with pytest.raises(ValueError, match=r"unknown option 'with' of poisson3d: did you mean width\?"):
+        zoo.get("poisson3d").problem(jax.random.key(0), **{"with": 3})
+
+
+def test_names_are_the_files_and_sorted():
+    assert list(zoo.names()) == sorted(zoo.names())
+    assert {"poisson3d", "heat3d", "kovasznay", "burgers"} <= set(zoo.names())
+    assert not {"registry", "_reference"} & set(zoo.names())
+    assert all(zoo.get(name).name == name for name in zoo.names())
+
+
+def test_problems_are_imported_when_asked_for():
+    code = (
+        "import sys; from natgrad import zoo; zoo.names(); zoo.get('poisson3d')\n"
+        "print([m for m in sys.modules if m.startswith('natgrad.zoo.') and m.split('.')[-1] != 'registry'])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "['natgrad.zoo.poisson3d']"
+
+
+def test_options_override_a_preset():
+    benchmark = zoo.get("poisson3d")
+    problem = benchmark.problem(jax.random.key(0), "small", width=5, depth=1, interior=10, boundary=8)
+    assert problem.num_parameters == 5 * 4 + 6
+    assert problem.num_rows == 18
+
+
+def test_a_user_registers_a_problem(monkeypatch):
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    preset = zoo.Preset({}, registry.budget(1, 2, 3))
+    mine = zoo.Benchmark("mine", "Mine", "u = 0", lambda key: None, {"small": preset}, lambda options: None)
+    assert zoo.register(mine) is mine
+    assert zoo.get("mine") is mine
+    assert "mine" in zoo.names()
+    with pytest.raises(ValueError, match="preset named small"):
+        zoo.register(zoo.Benchmark("other", "", "", lambda key: None, {}, lambda options: None))
+
+
+def test_bad_presets_and_pictures_are_refused():
+    with pytest.raises(ValueError, match="budgets for ngd, bfgs"):
+        zoo.Preset({}, {"ngd": 10})
+    with pytest.raises(ValueError, match="as many coordinate names"):
+        zoo.Picture((0, 0), (1, 1), ("x",), {})
+    with pytest.raises(ValueError, match="not among"):
+        zoo.Picture((0, 0), (1, 1), ("x", "y"), {}, at={"z": 0.5})
