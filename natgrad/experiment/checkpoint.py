@@ -80,22 +80,34 @@ def pack(tree: PyTree) -> bytes:
 
 def load(path: Path, fingerprint: str, like: PyTree) -> Checkpoint:
     """A checkpoint with the structure of `like`; ValueError, in one line, where it is damaged or of another run."""
+    header, arrays = _open(path, fingerprint)
+    told = {name: header[name] for name in ("step", "time", "status", "history")}
+    return Checkpoint(**told, tree=_restore(path, arrays, like))
+
+
+def load_first(path: Path, fingerprint: str, like: PyTree) -> PyTree:
+    """The first part alone of the tree that was saved: of (parameters, state) the parameters."""
+    _, arrays = _open(path, fingerprint)
+    return _restore(path, arrays[: len(jax.tree.leaves(like))], like)
+
+
+def _open(path: Path, fingerprint: str) -> tuple[dict[str, Any], list[np.ndarray]]:
     header, payload = read(path)
     if header.get("fingerprint") != fingerprint:
         raise ValueError(f"{path.name} belongs to another run: its fingerprint differs")
-    leaves, structure = jax.tree.flatten(like)
     with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
-        values = [arrays[f"arr_{i}"] for i in range(len(arrays.files))]
+        return header, [arrays[f"arr_{i}"] for i in range(len(arrays.files))]
+
+
+def _restore(path: Path, values: list[np.ndarray], like: PyTree) -> PyTree:
+    leaves, structure = jax.tree.flatten(like)
     if [(v.shape, v.dtype) for v in values] != [(np.shape(_data(a)), _data(a).dtype) for a in leaves]:
         raise ValueError(f"{path.name} does not fit: its arrays have other shapes than this run's")
     restored = [
-        jax.random.wrap_key_data(jnp.asarray(value), impl=jax.random.key_impl(leaf))
-        if _is_key(leaf)
-        else jnp.asarray(value)
-        for leaf, value in zip(leaves, values, strict=True)
+        jax.random.wrap_key_data(jnp.asarray(v), impl=jax.random.key_impl(a)) if _is_key(a) else jnp.asarray(v)
+        for a, v in zip(leaves, values, strict=True)
     ]
-    told = {name: header[name] for name in ("step", "time", "status", "history")}
-    return Checkpoint(**told, tree=jax.tree.unflatten(structure, restored))
+    return jax.tree.unflatten(structure, restored)
 
 
 def read(path: Path) -> tuple[dict[str, Any], bytes]:
@@ -109,7 +121,7 @@ def read(path: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _data(leaf: Any) -> Any:

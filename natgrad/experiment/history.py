@@ -8,7 +8,6 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +91,8 @@ def read(path: Path, length: int = -1) -> list[dict[str, Any]]:
     return [{key: math.nan if value is None else value for key, value in record.items()} for record in records]
 
 
-def plateau(steps: Sequence[int], times: Sequence[float], errors: Sequence[float]) -> dict[str, Any]:
-    """{step, time, error} of the plateau, from the iterations at which the error was evaluated.
+def plateau(steps: Any, times: Any, errors: Any) -> dict[str, Any]:
+    """{step, time, error} of the plateau, from arrays with an entry an iteration (NaN: error not evaluated).
 
     A run that still improves at its end has its plateau there.
     """

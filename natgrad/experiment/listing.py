@@ -13,9 +13,7 @@ def listing() -> str:
         for preset_name, preset in benchmark.presets.items():
             options = {key: parameter.default for key, parameter in benchmark.options.items()} | dict(preset.options)
             sizes = " ".join(f"{key}={value}" for key, value in options.items())
-            lines.append(
-                f"    {preset_name:<{width - 2}}{sizes}; steps {preset.steps['ngd']} (NGD), {preset.steps['adam']} (Adam)"
-            )
+            lines.append(f"    {preset_name:<{width - 2}}{sizes}; {preset.steps['ngd']} steps of NGD")
     lines += [
         "",
         "Optimizers",

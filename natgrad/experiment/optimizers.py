@@ -123,7 +123,7 @@ def _value(solver: Any, path: str, text: str) -> Any:
         if not choices:
             raise ValueError(f"{path} is {type(old).__name__} and cannot be exchanged: choose another optimizer")
         raise ValueError(f"unknown {last} {text!r}: {suggest(text, choices)}")
-    return choices[text](gamma=old.gamma) if last == "damping" else choices[text]()
+    return choices[text](**({"gamma": owner.damping.gamma} if last == "damping" else {}))
 
 
 def replace(solver: Any, path: str, value: Any) -> Any:

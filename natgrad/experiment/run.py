@@ -121,7 +121,7 @@ def last_checkpoint(folder: Path, prepared: Prepared, key: Any, say: Say) -> tup
         records = read(folder / "history.jsonl", good.history["bytes"])
         say(f"going on from step {good.step} ({path.name})")
         params, state = good.tree
-        last = records[-1] if records else {"loss": math.nan, "errors": {}}
+        last: dict[str, Any] = records[-1] if records else {"loss": math.nan, "errors": {}}
         status = good.status or "steps"
         solution = Solution(
             prepared.problem.network(params), params, state, History(records),
