@@ -10,6 +10,7 @@ from natgrad.calculus import jacobian as jacobian
 from natgrad.calculus import laplacian as laplacian
 from natgrad.calculus import partial as partial
 from natgrad.calculus import value_gradient_laplacian as value_gradient_laplacian
+from natgrad import fem as fem
 from natgrad.domains import Ball as Ball
 from natgrad.domains import Box as Box
 from natgrad.domains import Interval as Interval
@@ -39,6 +40,8 @@ from natgrad.precondition import Nystrom as Nystrom
 from natgrad.precondition import RPCholesky as RPCholesky
 from natgrad.problem import Energy as Energy
 from natgrad.problem import EnergyMinimization as EnergyMinimization
+from natgrad.problem import FEINNEnergy as FEINNEnergy
+from natgrad.problem import FEINNLeastSquares as FEINNLeastSquares
 from natgrad.problem import LeastSquares as LeastSquares
 from natgrad.problem import Metric as Metric
 from natgrad.problem import Residual as Residual

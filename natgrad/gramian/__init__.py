@@ -9,8 +9,10 @@ from natgrad.gramian.base import Gramian as Gramian
 from natgrad.gramian.base import feature_values as feature_values
 from natgrad.gramian.base import second_directional as second_directional
 from natgrad.gramian.batched import BatchedJacobian as BatchedJacobian
+from natgrad.gramian.batched import batches
 from natgrad.gramian.choose import STRATEGIES, choose
 from natgrad.gramian.linearized import Linearized as Linearized
+from natgrad.gramian.neighbours import NeighbourBatches as NeighbourBatches
 from natgrad.gramian.stored import StoredJacobian as StoredJacobian
 from natgrad.problem import Problem
 
@@ -53,5 +55,5 @@ def gramian(
     if name == "assembled":
         return Assembled(problem, params, batch, reason)
     if name == "batched":
-        return BatchedJacobian(problem, params, batch, reason)
+        return batches(problem, params, batch, reason)
     return Linearized(problem, params, batch, reason)

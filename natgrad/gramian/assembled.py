@@ -5,8 +5,8 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import Gramian
-from natgrad.gramian.batched import BatchedJacobian
+from natgrad.gramian.base import Gramian, pull
+from natgrad.gramian.batched import batches
 from natgrad.gramian.stored import StoredJacobian
 from natgrad.problem import Problem
 
@@ -27,9 +27,9 @@ class Assembled(Gramian):
             whole = StoredJacobian(problem, params)
             self.matrix = whole.as_matrix()
             # The Jacobian is at hand here and only here: take the gradient from it before it goes.
-            self.gradient = whole.loss_gradient() if problem.least_squares else None
+            self.gradient = whole.loss_gradient()
         else:
-            self.matrix = BatchedJacobian(problem, params, batch).as_matrix()
+            self.matrix = batches(problem, params, batch).as_matrix()
             self.gradient = None
 
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
@@ -46,6 +46,9 @@ class Assembled(Gramian):
 
     def as_matrix(self) -> Float[Array, "p p"]:
         return self.matrix
+
+    def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        return pull(self.problem, self.params, values)
 
     def loss_gradient(self) -> Float[Array, " p"]:
         return super().loss_gradient() if self.gradient is None else self.gradient

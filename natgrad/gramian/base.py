@@ -5,8 +5,9 @@ components), so that G = AᵀA, and gives the same five products (Table 1 of the
 
     mv(v) = G v      mm(V) = G V      diagonal() = diag G      columns(i) = G[:, i]      as_matrix() = G
 
-and `pullback(f) = Jᵀ W f`, which is the gradient of a least-squares problem when f are its residuals. No strategy adds
-damping: μ belongs to the direction solver. Vectors are flat, in the order of `jax.flatten_util.ravel_pytree`.
+and `pullback(f) = Jᵀ W f`. Where the metric couples the rows (finite elements), W is an operator G_h between them, the
+rows of A are those of J itself, and G = Aᵀ G_h A. No strategy adds damping: μ belongs to the direction solver. Vectors
+are flat, in the order of `jax.flatten_util.ravel_pytree`.
 """
 
 import abc
@@ -56,18 +57,29 @@ class Gramian(eqx.Module):
     def as_matrix(self) -> Float[Array, "p p"]:
         """G, dense."""
 
+    @abc.abstractmethod
+    def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        """Aᵀ values."""
+
     def pullback(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
-        """Jᵀ W values, by one reverse pass."""
-        weighted = lambda params: weighted_features(self.problem, params, self.params)
-        _, vjp = jax.vjp(weighted, self.params)
-        (out,) = vjp(sqrt_weights(self.problem, self.params) * values)
-        return ravel_pytree(out)[0]
+        """Jᵀ W values, or Jᵀ G_h values."""
+        coupling = self.problem.coupling(self.params)
+        weighted = sqrt_weights(self.problem, self.params) * values
+        return self.pull(weighted if coupling is None else coupling.apply(weighted))
 
     def loss_gradient(self) -> Float[Array, " p"]:
-        """∇L(θ): Jᵀ W r from this Gramian's own Jacobian for least squares, by reverse mode for an energy."""
-        if self.problem.least_squares:
-            return self.pullback(feature_values(self.problem, self.params))
+        """∇L(θ): from this Gramian's own Jacobian where the loss sees the features alone, else by reverse mode."""
+        covector = self.problem.covector(self.params)
+        if covector is not None:
+            return self.pull(covector)
         return ravel_pytree(jax.grad(self.problem.loss)(self.params))[0]
+
+
+def pull(problem: Problem, params: PyTree, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+    """Aᵀ values by one reverse pass."""
+    _, vjp = jax.vjp(lambda p: weighted_features(problem, p, params), params)
+    (out,) = vjp(values)
+    return ravel_pytree(out)[0]
 
 
 def feature_values(problem: Problem, params: PyTree, frozen: PyTree | None = None) -> Float[Array, " rows"]:

@@ -12,9 +12,18 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import Gramian, weighted_jacobian
+from natgrad.gramian.base import Gramian, pull, weighted_jacobian
+from natgrad.gramian.neighbours import NeighbourBatches
 from natgrad.linalg import cross, gram, gram_diagonal
 from natgrad.problem import Features, Problem
+
+
+def batches(problem: Problem, params: PyTree, batch: int, reason: str = "") -> Gramian:
+    """The strategy `batched`, with neighbours where the metric couples the rows."""
+    coupling = problem.coupling(params)
+    if coupling is None:
+        return BatchedJacobian(problem, params, batch, reason)
+    return NeighbourBatches(problem, params, coupling, batch, reason)
 
 
 class BatchedJacobian(Gramian):
@@ -56,6 +65,9 @@ class BatchedJacobian(Gramian):
 
     def as_matrix(self) -> Float[Array, "p p"]:
         return self._sum_rows(gram, jnp.zeros((self.size, self.size), self.problem.dtype))
+
+    def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        return pull(self.problem, self.params, values)
 
     def _sum_rows(self, product: Callable[[Array], Array], start: Array) -> Array:
         """Σ_b product(A_b)."""

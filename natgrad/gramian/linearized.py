@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import Gramian, sqrt_weights, weighted_features
-from natgrad.gramian.batched import BatchedJacobian
-from natgrad.problem import Problem
+from natgrad.gramian.base import Gramian, weighted_features
+from natgrad.gramian.batched import batches
+from natgrad.problem import Coupling, Problem
 
 COLUMNS = 16  # vectors pushed through the network at a time
 
@@ -24,23 +24,20 @@ class Linearized(Gramian):
     problem: Problem
     params: PyTree
     push: jax.tree_util.Partial
-    root_weights: Float[Array, " rows"]
+    coupling: Coupling | None
     batch: int = eqx.field(static=True)
     reason: str = eqx.field(static=True)
     strategy: ClassVar[str] = "linearized"
 
     def __init__(self, problem: Problem, params: PyTree, batch: int, reason: str = ""):
         self.problem, self.params, self.batch, self.reason = problem, params, batch, reason
-        self.root_weights = sqrt_weights(problem, params)
+        self.coupling = problem.coupling(params)
         _, push = jax.linearize(lambda p: weighted_features(problem, p, params), params)
         self.push = jax.tree_util.Partial(push)
 
-    def _pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
-        (out,) = jax.linear_transpose(self.push, self.params)(values)
-        return ravel_pytree(out)[0]
-
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
-        return self._pull(self.push(ravel_pytree(self.params)[1](v)))
+        rows = self.push(ravel_pytree(self.params)[1](v))
+        return self.pull(rows if self.coupling is None else self.coupling.apply(rows))
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         return jax.lax.map(self.mv, V.T, batch_size=min(COLUMNS, V.shape[1])).T
@@ -50,10 +47,11 @@ class Linearized(Gramian):
         return jax.lax.map(lambda i: self.mv(unit(i)), indices, batch_size=min(COLUMNS, indices.shape[0])).T
 
     def diagonal(self) -> Float[Array, " p"]:
-        return BatchedJacobian(self.problem, self.params, self.batch).diagonal()
+        return batches(self.problem, self.params, self.batch).diagonal()
 
     def as_matrix(self) -> Float[Array, "p p"]:
-        return BatchedJacobian(self.problem, self.params, self.batch).as_matrix()
+        return batches(self.problem, self.params, self.batch).as_matrix()
 
-    def pullback(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
-        return self._pull(self.root_weights * values)
+    def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        (out,) = jax.linear_transpose(self.push, self.params)(values)
+        return ravel_pytree(out)[0]

@@ -1,18 +1,21 @@
 """`jacobian`: A = W^½ J is computed once and stored; every product is one or two passes over it."""
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import CHUNK, Gramian, sqrt_weights, weighted_jacobian
-from natgrad.linalg import cross, gram, gram_diagonal, gram_mm
-from natgrad.problem import Features, Problem
+from natgrad.gramian.base import CHUNK, Gramian, weighted_jacobian
+from natgrad.linalg import cross, gram, gram_diagonal, matmul
+from natgrad.problem import Coupling, Features, Problem
+
+COLUMNS = 1024  # of A that a coupling is applied to at a time, where it must be to all
 
 
 class StoredJacobian(Gramian):
@@ -24,7 +27,7 @@ class StoredJacobian(Gramian):
     problem: Problem
     params: PyTree
     blocks: tuple[Float[Array, "rows p"], ...]
-    root_weights: Float[Array, " rows"]
+    coupling: Coupling | None
     reason: str = eqx.field(static=True)
     strategy: ClassVar[str] = "jacobian"
 
@@ -35,7 +38,7 @@ class StoredJacobian(Gramian):
             for f in problem.features
             for inputs, weights in _pieces(f)
         )
-        self.root_weights = sqrt_weights(problem, params)
+        self.coupling = problem.coupling(params)
 
     @property
     def jacobian(self) -> Float[Array, "rows p"]:
@@ -44,23 +47,55 @@ class StoredJacobian(Gramian):
 
     # (A v) A and not Aᵀ (A v): XLA on CPU would write the transpose of A to memory first.
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
-        return _sum((A @ v) @ A for A in self.blocks)
+        return _sum(f @ A for f, A in self._coupled([A @ v for A in self.blocks]))
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
-        return _sum(gram_mm(A, V) for A in self.blocks)
+        return _sum(cross(A, B) for B, A in self._coupled([matmul(A, V) for A in self.blocks])).T
 
     def diagonal(self) -> Float[Array, " p"]:
-        return _sum(gram_diagonal(A) for A in self.blocks)
+        if self.coupling is None:
+            return _sum(gram_diagonal(A) for A in self.blocks)
+        part = lambda columns: _sum(jnp.sum(A * B, axis=0) for B, A in zip(*self._both(columns), strict=True))
+        return self._by_columns(part, jnp.zeros(self.size, self.problem.dtype))
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
-        return _sum(cross(A, A[:, indices]) for A in self.blocks).T
+        return _sum(cross(A, B) for B, A in self._coupled([A[:, indices] for A in self.blocks])).T
 
     def as_matrix(self) -> Float[Array, "p p"]:
-        return _sum(gram(A) for A in self.blocks)
+        if self.coupling is None:
+            return _sum(gram(A) for A in self.blocks)
+        part = lambda columns: _sum(cross(A, B) for B, A in self._coupled(self._slices(columns)))
+        return self._by_columns(part, jnp.zeros((self.size, self.size), self.problem.dtype))
 
-    def pullback(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
-        ends = np.cumsum([len(A) for A in self.blocks])[:-1]
-        return _sum(f @ A for f, A in zip(jnp.split(self.root_weights * values, ends), self.blocks, strict=True))
+    def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        return _sum(f @ A for f, A in zip(self._split(values), self.blocks, strict=True))
+
+    def _coupled(self, parts: list[Array]) -> Iterable[tuple[Array, Array]]:
+        """Rows of each block with the metric applied to them, beside the blocks."""
+        if self.coupling is not None:
+            parts = self._split(self.coupling.apply(jnp.concatenate(parts)))
+        return zip(parts, self.blocks, strict=True)
+
+    def _split(self, rows: Array) -> list[Array]:
+        return jnp.split(rows, np.cumsum([len(A) for A in self.blocks])[:-1])
+
+    def _slices(self, start: Array) -> list[Array]:
+        return [jax.lax.dynamic_slice_in_dim(A, start, min(COLUMNS, self.size), 1) for A in self.blocks]
+
+    def _both(self, start: Array) -> tuple[list[Array], list[Array]]:
+        """Some columns of A with the metric applied to them, and without."""
+        slices = self._slices(start)
+        return [B for B, _ in self._coupled(slices)], slices
+
+    def _by_columns(self, part: Callable[[Array], Array], result: Array) -> Array:
+        """part(start) of columns start, …, start + COLUMNS − 1, put together along the first axis."""
+        width = min(COLUMNS, self.size)
+
+        def fill(k: Array, result: Array) -> Array:
+            start = jnp.minimum(k * width, self.size - width)
+            return jax.lax.dynamic_update_slice_in_dim(result, part(start), start, 0)
+
+        return jax.lax.fori_loop(0, -(-self.size // width), fill, result)
 
 
 def _pieces(block: Features) -> Iterator[tuple[tuple[Array, ...], Array]]:

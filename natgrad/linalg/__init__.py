@@ -16,7 +16,7 @@ from natgrad.linalg.preconditioner import rpcholesky_preconditioner as rpcholesk
 from natgrad.linalg.products import cross as cross
 from natgrad.linalg.products import gram as gram
 from natgrad.linalg.products import gram_diagonal as gram_diagonal
-from natgrad.linalg.products import gram_mm as gram_mm
+from natgrad.linalg.products import matmul as matmul
 from natgrad.linalg.rpcholesky import RPCholesky as RPCholesky
 from natgrad.linalg.rpcholesky import rpcholesky as rpcholesky
 from natgrad.linalg.sketch import gaussian as gaussian

@@ -1,4 +1,4 @@
-"""Large products with a tall matrix A (q × p): AᵀA, its diagonal, AᵀAV and BᵀA, at the speed of the machine's BLAS.
+"""Large products with a tall matrix A (q × p): AᵀA, its diagonal and BᵀA, at the speed of the machine's BLAS.
 
 On a CPU, XLA is as fast as BLAS for row-major operands, but it folds transpositions into its products and is then two
 to three times slower: the small operand is transposed first, behind a barrier that keeps it apart. And it does not know
@@ -30,14 +30,9 @@ def gram(A: Float[Array, "q p"]) -> Float[Array, "p p"]:
     return jax.pure_callback(syrk, jax.ShapeDtypeStruct((p, p), A.dtype), A, vmap_method="sequential")
 
 
-def gram_mm(A: Float[Array, "q p"], V: Float[Array, "p m"]) -> Float[Array, "p m"]:
-    """Aᵀ(AV), without a transposed copy of A."""
-    return cross(A, _apart(matmul(A, V))).T
-
-
 def cross(A: Float[Array, "q p"], B: Float[Array, "q m"]) -> Float[Array, "m p"]:
     """BᵀA, the transpose of AᵀB, without a transposed copy of A."""
-    return _apart(matmul(_apart(B.T), A))
+    return _apart(matmul(_apart(_apart(B).T), A))
 
 
 def gram_diagonal(A: Float[Array, "q p"]) -> Float[Array, " p"]:

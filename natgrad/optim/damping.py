@@ -48,8 +48,9 @@ class Damping(eqx.Module):
     def extra(self, state: DampingState, loss: Array, gradient_norm: Array, iteration: Array) -> Array:
         """What the rule asks for beyond round-off."""
 
-    def update(self, state: DampingState, mu: Array, gain: Array) -> DampingState:
-        """After a step: `gain` is the actual over the predicted decrease of the loss (0 for a rejected step)."""
+    def update(self, state: DampingState, mu: Array, gain: Array, step: Array) -> DampingState:
+        """After a step of size `step` (0 for a rejected one); `gain` is the actual over the predicted decrease of the
+        loss."""
         return state
 
 
@@ -108,7 +109,7 @@ class LevenbergMarquardt(Damping):
     def extra(self, state, loss, gradient_norm, iteration):
         return state
 
-    def update(self, state, mu, gain):
+    def update(self, state, mu, gain, step):
         # From μ and not from the state: below the round-off floor the state would drift away unheard.
         factor = jnp.where(gain > 0.75, 1 / self.down, jnp.where(gain < 0.25, self.up, 1.0))
         return mu * factor

@@ -152,7 +152,7 @@ class NaturalGradient(eqx.Module):
             key=key,
             iteration=state.iteration + 1,
             direction=self.direction.finish(inner, solve, accepted),
-            damping=damping.update(state.damping, system.mu, gain),
+            damping=damping.update(state.damping, system.mu, gain, found.step),
             boost=jnp.where(accepted, jnp.maximum(1.0, state.boost / 10), state.boost * 10),
             previous=jnp.where(accepted, v, 0.0),
             bent=jnp.where(accepted, a, 0.0),

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from natgrad.problem.errors import ErrorNorms
+from natgrad.problem.coupling import Coupling
 
 Network = Callable[..., Any]
 
@@ -72,9 +72,10 @@ class Problem(eqx.Module):
     params: eqx.AbstractVar[PyTree]
     static: eqx.AbstractVar[PyTree]
     features: eqx.AbstractVar[tuple[Features, ...]]
-    norms: eqx.AbstractVar[ErrorNorms | None]
+    #: What `errors` are measured by; None without an exact solution.
+    norms: eqx.AbstractVar[Callable | None]
 
-    #: True where the features are the residuals themselves, so that ∇L = Jᵀ W F(θ).
+    #: True where the loss is the square of a residual, and so zero at a solution.
     least_squares: eqx.AbstractClassVar[bool]
 
     @abc.abstractmethod
@@ -85,13 +86,25 @@ class Problem(eqx.Module):
     def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
         """new ↦ L(new) − L(params), without the cancellation of subtracting two losses."""
 
+    def covector(self, params: PyTree) -> Float[Array, " rows"] | None:
+        """c with ∇L = (W^½ J)ᵀ c, where the loss depends on θ through the features alone; None where it does not."""
+        return None
+
+    def coupling(self, params: PyTree) -> Coupling | None:
+        """The operator between the rows in the metric; None where W is diagonal."""
+        return None
+
     def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
         """L(new) − L(params)."""
         return self.changes(params)(new)
 
     def network(self, params: PyTree) -> Network:
-        """The network u_θ as a callable of one point."""
+        """The network as a callable of one point."""
         return eqx.combine(params, self.static)
+
+    def solution(self, params: PyTree) -> Network:
+        """u_θ as a callable of one point: the network itself, unless the problem makes something else of it."""
+        return self.network(params)
 
     @property
     def num_parameters(self) -> int:

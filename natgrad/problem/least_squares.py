@@ -100,6 +100,13 @@ class LeastSquares(Problem):
     def loss(self, params: PyTree) -> Float[Array, ""]:
         return sum(self.losses(params).values(), start=jnp.zeros((), self.dtype))
 
+    def covector(self, params: PyTree) -> Float[Array, " rows"]:
+        """W^½ r."""
+        residuals = self.residuals(params)
+        return jnp.concatenate(
+            [(jnp.sqrt(f.weights)[:, None] * residuals[f.name]).ravel() for f in self.features]
+        )
+
     def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
         """½ Σ w (r⁺ − r)·(r⁺ + r): exact to round-off in the difference, not in the loss."""
         old = self.residuals(params)

@@ -1,0 +1,51 @@
+"""A semilinear equation by finite elements, in Newton's metric: −Δu + u³ = f.
+
+E(u) = ∫ ½|∇u|² + ¼u⁴ − fu; the metric is ∫ ∇v·∇w + 3u²vw, frozen at the current u.
+"""
+
+import jax.numpy as jnp
+
+from natgrad.fem import Form, rectangle
+from natgrad.networks import MLP
+from natgrad.problem import FEINNEnergy
+from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
+
+
+def exact(x):
+    return 4 * jnp.prod(jnp.sin(jnp.pi * x))
+
+
+def f(x):
+    return 2 * jnp.pi**2 * exact(x) + exact(x) ** 3
+
+
+def build(
+    key, *, width: int = 64, depth: int = 3, cells: int = 30, degree: int = 4, metric: str = "newton"
+) -> FEINNEnergy:
+    return FEINNEnergy(
+        MLP(2, 1, width, depth, key=key),
+        rectangle((cells, cells), degree),
+        Form(),
+        load=f,
+        potential=lambda u, x: u**4 / 4,
+        dirichlet=0.0,
+        metric=metric,
+        exact=exact,
+    )
+
+
+small = Preset(
+    options={"width": 16, "cells": 8},
+    steps=budget(ngd=100, quasi_newton=3_000, adam=10_000),
+    solver={"max_rank": 300},
+)
+benchmark = register(
+    Benchmark(
+        name="cubic2d",
+        title="Semilinear Poisson equation in 2D, finite elements, energy",
+        equation="−Δu + u³ = f in (0,1)², u = 4 sin πx · sin πy",
+        build=build,
+        presets={"small": small},
+        fields=lambda options: Picture((0.0, 0.0), (1.0, 1.0), ("x", "y"), scalar(exact)),
+    )
+)
