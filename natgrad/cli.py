@@ -82,6 +82,184 @@ def run(
     raise typer.Exit(max(exit_code(result) for result in results))
 
 
+@app.command()
+def compare(
+    problem: Problem,
+    optimizers: Annotated[str, typer.Option(help="Their names, separated by commas.")],
+    preset: Preset = "small",
+    recipe: Recipe = "default",
+    steps: Steps = None,
+    seed: Seed = 0,
+    seeds: Seeds = None,
+    set_: Set = None,
+    out: Out = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    target_error: Target = None,
+    time_limit: Limit = None,
+    evaluate_every: Every = None,
+    plots: Plots = True,
+    cache: Cache = True,
+) -> None:
+    """Several optimizers on one problem: their runs, an overlay plot and a table. Runs that exist are used."""
+    from natgrad.experiment.config import Config
+    from natgrad.experiment.many import parse_list, parse_seeds
+
+    setup(cache)
+    names = parse_list("--optimizers", optimizers)
+    configs = [
+        Config(problem, name, preset, recipe, s, steps, evaluate_every, target_error, time_limit, tuple(set_ or ()))
+        for name in names
+        for s in parse_seeds(seed, seeds)
+    ]
+    series(configs, out, Path("runs") / problem / f"compare-{preset}", force=force, quiet=quiet, plots=plots)
+
+
+@app.command()
+def sweep(
+    problem: Problem,
+    param: Annotated[str, typer.Option(help="The option to vary, e.g. gamma or problem.width.")],
+    values: Annotated[str, typer.Option(help="Its values, separated by commas.")],
+    optimizer: Optimizer = "nystrom-gaussian",
+    preset: Preset = "small",
+    recipe: Recipe = "default",
+    steps: Steps = None,
+    seed: Seed = 0,
+    seeds: Seeds = None,
+    set_: Set = None,
+    out: Out = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    target_error: Target = None,
+    time_limit: Limit = None,
+    evaluate_every: Every = None,
+    plots: Plots = True,
+    cache: Cache = True,
+) -> None:
+    """One option at several values: a run each, a table and a plot. Runs that exist are used."""
+    from natgrad.experiment.config import Config
+    from natgrad.experiment.many import parse_list, parse_seeds
+
+    setup(cache)
+    given = tuple(set_ or ())
+    configs = [
+        Config(problem, optimizer, preset, recipe, s, steps, evaluate_every, target_error, time_limit,
+               (*given, f"{param}={value}"))
+        for value in parse_list("--values", values)
+        for s in parse_seeds(seed, seeds)
+    ]  # fmt: skip
+    home = Path("runs") / problem / f"sweep-{optimizer}-{preset}-{param}"
+    series(configs, out, home, force=force, quiet=quiet, plots=plots)
+
+
+def series(configs: list[Any], out: Path | None, home: Path, *, force: bool, quiet: bool, plots: bool) -> None:
+    """Trains what is missing and puts the table and the overlay plot into `out` (`home` where none is given)."""
+    from natgrad.experiment.many import overview, train_missing
+
+    folders = [Path(c.folder) if out is None else out / Path(c.folder).name for c in configs]
+    results = train_missing(configs, folders, force=force, quiet=quiet, plots=plots)
+    overview(folders[: len(results)], out or home, quiet)
+    raise typer.Exit(max(exit_code(result) for result in results))
+
+
+@app.command()
+def spectrum(
+    problem: Problem,
+    optimizer: Optimizer = "nystrom-gaussian",
+    preset: Preset = "small",
+    recipe: Recipe = "default",
+    steps: Steps = None,
+    seed: Seed = 0,
+    set_: Set = None,
+    at: Annotated[
+        str | None, typer.Option(help="Iterations, separated by commas; six over the run by default.")
+    ] = None,
+    out: Out = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    cache: Cache = True,
+) -> None:
+    """Eigenvalues of the Gramian along training, as spectrum.npz and spectrum.png."""
+    from natgrad.experiment import spectrum as spectra
+    from natgrad.experiment.config import Config
+    from natgrad.experiment.many import parse_list, speaker
+
+    setup(cache)
+    config = Config(problem, optimizer, preset, recipe, seed, steps, settings=tuple(set_ or ()))
+    try:
+        iterations = [int(part) for part in parse_list("--at", at)] if at is not None else None
+    except ValueError:
+        raise ValueError(f"--at takes iterations separated by commas, such as 0,10,100, got {at!r}") from None
+    folder = out or Path("runs") / problem / f"spectrum-{Path(config.folder).name}"
+    for path in spectra.spectrum(config, iterations, folder, force=force, quiet=quiet):
+        speaker(quiet)(f"wrote {path}")
+
+
+@app.command()
+def table(
+    runs: Runs,
+    form: Annotated[str, typer.Option("--format", help="markdown, csv or latex.")] = "markdown",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file, instead of the terminal.")] = None,
+) -> None:
+    """The error at the plateau and the time to it: optimizers as rows, problems as columns."""
+    from natgrad.experiment.files import write
+    from natgrad.experiment.runs import find
+    from natgrad.experiment.tables import table as make
+
+    text = make(find(runs), form)
+    if output is None:
+        print(text, end="")
+    else:
+        write(writable(output), text)
+
+
+@app.command()
+def plot(
+    runs: Runs,
+    out: Annotated[Path | None, typer.Option(help="The folder of the pictures; of one run, its own plots/.")] = None,
+    fields: Annotated[bool, typer.Option(help="Draw the fields too.")] = True,
+    quiet: Quiet = False,
+) -> None:
+    """Convergence against iterations and time, what the solver did, and the fields."""
+    from natgrad.experiment.many import speaker
+    from natgrad.experiment.plots import plot as draw
+    from natgrad.experiment.runs import find
+
+    setup(cache=True)
+    found = find(runs)
+    folder = out or (found[0].folder / "plots" if len(found) == 1 else Path("plots"))
+    for path in draw(found, folder, fields=fields):
+        speaker(quiet)(f"wrote {path}")
+
+
+@app.command()
+def report(
+    runs: Runs,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
+    fields: Annotated[bool, typer.Option(help="Draw the fields too.")] = True,
+    quiet: Quiet = False,
+) -> None:
+    """One self-contained page with interactive curves, fields, the table and the commands."""
+    from natgrad.experiment.files import write
+    from natgrad.experiment.many import speaker
+    from natgrad.experiment.report import page
+    from natgrad.experiment.runs import find
+
+    setup(cache=True)
+    found = find(runs)
+    writable(output)
+    write(output, page(found, fields=fields))
+    speaker(quiet)(f"wrote {output}")
+
+
+def writable(path: Path) -> Path:
+    """The path itself, if a file can be there."""
+    if path.is_dir() or not path.parent.is_dir():
+        reason = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
+        raise ValueError(f"{path} {reason}: --output takes the name of a file")
+    return path
+
+
 def exit_code(result: dict[str, Any]) -> int:
     """1 for a breakdown, 130 for an interruption, else 0."""
     return {"not finite": 1, "no descent": 1, "interrupted": 130}.get(result["status"], 0)

@@ -6,14 +6,16 @@ by its path or by any end of it that is unique (`max_rank`), so that nothing is 
 """
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 
-import natgrad.optim as optim
 from natgrad.experiment.settings import parse, suggest
 from natgrad.gramian.choose import choose
+from natgrad.optim import FullNGD, MatrixFreeNGD, NystromNGD, RPCholNGD
 from natgrad.optim import damping as dampings
 from natgrad.optim.linesearch import Armijo, GridSearch
 from natgrad.problem import Problem
@@ -21,23 +23,23 @@ from natgrad.problem import Problem
 RECIPES = ("default", "published")
 
 
-def _named(name: str, **options: Any) -> Callable[..., Any]:
-    """A factory looked up when it is called: an optimizer costs nothing until it is used."""
-    return lambda **more: getattr(optim, name)(**options, **more)
+def _baseline(name: str) -> Callable[..., Any]:
+    """A factory that is imported when it is called: a baseline costs nothing until it is used."""
+    return lambda **options: getattr(importlib.import_module("natgrad.optim.baselines"), name)(**options)
 
 
 NATURAL: dict[str, Callable[..., Any]] = {
-    "ngd-full": _named("FullNGD"),
-    "ngd-matrix-free": _named("MatrixFreeNGD"),
-    "nystrom-gaussian": _named("NystromNGD", test="gaussian"),
-    "nystrom-sampling": _named("NystromNGD", test="sampling"),
-    "rpcholesky": _named("RPCholNGD"),
+    "ngd-full": FullNGD,
+    "ngd-matrix-free": MatrixFreeNGD,
+    "nystrom-gaussian": partial(NystromNGD, test="gaussian"),
+    "nystrom-sampling": partial(NystromNGD, test="sampling"),
+    "rpcholesky": RPCholNGD,
 }
 BASELINES: dict[str, Callable[..., Any]] = {
-    "bfgs": _named("BFGS"),
-    "ssbroyden": _named("SSBroyden"),
-    "lbfgs": _named("LBFGS"),
-    "adam": _named("Adam"),
+    "bfgs": _baseline("BFGS"),
+    "ssbroyden": _baseline("SSBroyden"),
+    "lbfgs": _baseline("LBFGS"),
+    "adam": _baseline("Adam"),
 }
 NAMES = (*NATURAL, *BASELINES)
 PARTS: dict[str, dict[str, type]] = {  # the parts of a solver that can be exchanged by name

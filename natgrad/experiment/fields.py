@@ -1,0 +1,88 @@
+"""The fields of a trained network on a grid: solution, exact solution, error; slices where there are more than two
+coordinates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from natgrad import zoo
+from natgrad.experiment.runs import Run
+
+SIZE = 101
+SLICES = (0.25, 0.5, 0.75)  # of the range of a coordinate that is held fixed, in a problem with one field
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture: values on a grid (or a line), its axes, and the range of its colours."""
+
+    title: str
+    labels: tuple[str, str]
+    x: np.ndarray
+    y: np.ndarray | None
+    values: np.ndarray
+    limits: tuple[float, float]
+    signed: bool
+    aspect: float
+
+
+def panels(run: Run) -> list[list[Panel]]:
+    """A row a field (and a slice): solution, and where there is an exact one, that and the difference."""
+    problem, params = run.restore()
+    view = zoo.get(run.problem).fields(run.config["options"]["problem"])
+    network = problem.network(params)
+    held = {name: float(view.at[name]) for name in view.coordinates if name in view.at}
+    rows = []
+    for at in _slices(view, held):
+        for name, (select, exact) in view.fields.items():
+            where = ", ".join(f"{key} = {value:.3g}" for key, value in at.items())
+            rows.append(_row(view, at, name, where, select(network), exact))
+    return rows
+
+
+def _slices(view: zoo.Picture, held: dict[str, float]) -> list[dict[str, float]]:
+    if not held or len(view.fields) > 1:
+        return [held]
+    first = next(iter(held))
+    index = view.coordinates.index(first)
+    low, high = float(view.lower[index]), float(view.upper[index])
+    return [{**held, first: low + share * (high - low)} for share in SLICES]
+
+
+def _row(
+    view: zoo.Picture, at: dict[str, float], name: str, where: str, u: Callable, exact: Callable | None
+) -> list[Panel]:
+    free = [i for i, coordinate in enumerate(view.coordinates) if coordinate not in at]
+    lines = [np.linspace(float(view.lower[i]), float(view.upper[i]), SIZE) for i in free]
+    mesh = np.meshgrid(*lines, indexing="xy")
+    points = np.empty((mesh[0].size, len(view.coordinates)))
+    for i, coordinate in enumerate(view.coordinates):
+        points[:, i] = mesh[free.index(i)].ravel() if i in free else at[coordinate]
+    x = jnp.asarray(points)
+    keep = None if view.inside is None else np.asarray(jax.vmap(view.inside)(x)).reshape(mesh[0].shape)
+
+    def on_grid(f: Callable) -> np.ndarray:
+        values = np.array(jax.jit(lambda x: jax.lax.map(lambda p: jnp.reshape(f(p), ()), x, batch_size=2048))(x))
+        values = values.reshape(mesh[0].shape)
+        return values if keep is None else np.where(keep, values, np.nan)
+
+    ours = on_grid(u)
+    theirs = None if exact is None else on_grid(exact)
+    shown = ours if theirs is None else theirs
+    limits = (float(np.nanmin(shown)), float(np.nanmax(shown)))
+    names = [view.coordinates[i] for i in free]
+    labels = (names[0], names[1] if len(names) > 1 else name)
+    spans = [float(line[-1] - line[0]) for line in lines]
+    aspect = spans[0] / spans[1] if len(spans) > 1 else 1.0
+    place = f" at {where}" if where else ""
+
+    def panel(title: str, values: np.ndarray, signed: bool = False) -> Panel:
+        return Panel(title, labels, lines[0], lines[1] if len(lines) > 1 else None, values, limits, signed, aspect)
+
+    row = [panel(f"{name}{place}", ours)]
+    if theirs is not None:
+        row += [panel(f"exact {name}{place}", theirs), panel("difference", ours - theirs, signed=True)]
+    return row

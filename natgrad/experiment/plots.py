@@ -1,0 +1,226 @@
+"""Pictures of runs: convergence, what the solver did, the fields, spectra. Colours after Okabe and Ito."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from natgrad.experiment.fields import Panel, panels
+from natgrad.experiment.runs import Group, Run, group
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999", "#7F5F00")
+STYLES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")
+FIXED = {
+    name: index
+    for index, name in enumerate(
+        ("nystrom-gaussian", "rpcholesky", "nystrom-sampling", "ssbroyden", "bfgs", "lbfgs", "ngd-full", "adam",
+         "ngd-matrix-free")
+    )
+}  # fmt: skip
+GRID = 200  # points of a curve over time
+INTERNALS = (
+    ("rank", "rank ℓ", "linear"),
+    ("mu", "damping μ", "log"),
+    ("inner_iterations", "inner iterations", "linear"),
+    ("step_size", "step size α", "log"),
+)
+
+
+def plot(runs: Sequence[Run], folder: Path, *, fields: bool = True) -> list[Path]:
+    """All pictures of the runs, a set a problem; the names of the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    groups = group(runs)
+    for problem in dict.fromkeys(g.problem for g in groups):
+        members = [g for g in groups if g.problem == problem]
+        prefix = (
+            "" if len({g.problem for g in groups}) == 1 else "".join(c if c.isalnum() else "_" for c in problem) + "-"
+        )
+        written.append(convergence(members, folder / f"{prefix}convergence.png"))
+        if any(np.isfinite(run.column("mu")).any() for g in members for run in g.runs):
+            written.append(internals(members, folder / f"{prefix}solver.png"))
+        if fields:
+            for g in members:
+                name = "fields.png" if len(groups) == 1 else f"{prefix}fields-{_slug(g.label)}.png"
+                written.append(picture(panels(g.runs[0]), f"{problem}, {g.label}", folder / name))
+    return written
+
+
+def convergence(groups: Sequence[Group], path: Path) -> Path:
+    """The error against iterations and time; medians over seeds with quartile bands, a dot at the plateau."""
+    has_error = any(np.isfinite(run.column("h1")).any() for g in groups for run in g.runs)
+    name, title = ("h1", "relative H¹ error") if has_error else ("loss", "loss")
+    figure, axes = _subplots(1, 2, (10.5, 4.2), sharey=True)
+    for axis, against in zip(axes, ("step", "time"), strict=True):
+        for g, style in zip(groups, _styles(groups), strict=True):
+            x, low, middle, high = curve(g, name, against)
+            axis.plot(x, middle, label=g.label, **_line(style))
+            if len(g.runs) > 1:
+                axis.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
+            dot = [
+                np.median([r.plateau[k] for r in g.runs if r.plateau["step"] is not None] or [np.nan])
+                for k in (against, "error")
+            ]
+            if has_error:
+                axis.plot(*dot, style["marker"], color=style["color"], markersize=7, markeredgecolor="white", zorder=5)
+        axis.set(yscale="log", xlabel="iterations" if against == "step" else "time stepping [s]")
+        if _spread(groups, against) > 20:
+            axis.set_xscale("log")
+    axes[0].set_ylabel(title)
+    return _finish(figure, axes[0], groups, path)
+
+
+def internals(groups: Sequence[Group], path: Path) -> Path:
+    """Rank, damping, inner iterations and step size over the iterations."""
+    groups = [g for g in groups if any(np.isfinite(run.column("mu")).any() for run in g.runs)]
+    figure, axes = _subplots(2, 2, (10.5, 6.4), sharex=True)
+    for axis, (name, title, scale) in zip(axes.flat, INTERNALS, strict=True):
+        for g, style in zip(groups, _styles(groups), strict=True):
+            x, low, middle, high = curve(g, name, "step")
+            keep = middle > 0 if scale == "log" else np.ones_like(middle, bool)
+            axis.plot(x[keep], middle[keep], label=g.label, **{**_line(style), "linewidth": 1.2})
+            if len(g.runs) > 1:
+                axis.fill_between(x[keep], low[keep], high[keep], color=style["color"], alpha=0.18, linewidth=0)
+        axis.set(yscale=scale, ylabel=title)
+    for axis in axes[-1]:
+        axis.set_xlabel("iterations")
+    return _finish(figure, axes.flat[0], groups, path)
+
+
+def picture(rows: Sequence[Sequence[Panel]], title: str, path: Path) -> Path:
+    """Solution, exact solution and error, a row a field or a slice."""
+    columns = max(len(row) for row in rows)
+    figure, axes = _subplots(len(rows), columns, (3.6 * columns + 0.4, 3.0 * len(rows) + 0.4), squeeze=False)
+    for row, line in zip(rows, axes, strict=True):
+        for axis in line[len(row) :]:
+            axis.axis("off")
+        for panel, axis in zip(row, line, strict=False):
+            if panel.values.ndim == 1:
+                axis.plot(panel.x, panel.values, color=COLORS[0])
+            else:
+                bound = float(np.nanmax(np.abs(panel.values))) or 1.0
+                limits = (
+                    {"vmin": -bound, "vmax": bound}
+                    if panel.signed
+                    else {"vmin": panel.limits[0], "vmax": panel.limits[1]}
+                )
+                mesh = axis.pcolormesh(
+                    panel.x, panel.y, panel.values, cmap="RdBu_r" if panel.signed else "viridis", shading="auto",
+                    rasterized=True, **limits,
+                )  # fmt: skip
+                bar = figure.colorbar(mesh, ax=axis, shrink=0.9)
+                if panel.signed:
+                    bar.formatter.set_powerlimits((-2, 2))
+                axis.set_aspect("equal" if 0.3 < panel.aspect < 3 else "auto")
+            axis.set_title(panel.title, fontsize=10)
+            axis.set_xlabel(panel.labels[0])
+            axis.set_ylabel(panel.labels[1])
+    figure.suptitle(title)
+    return _save(figure, path)
+
+
+def spectra(steps: Sequence[int], values: np.ndarray, title: str, path: Path) -> Path:
+    """Eigenvalues λᵢ/λ₁ of the Gramian at some iterations."""
+    import matplotlib
+
+    figure, axis = _subplots(1, 1, (6.2, 4.2))
+    palette = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(steps)))
+    for step, eigenvalues, color in zip(steps, values, palette, strict=True):
+        relative = np.maximum(eigenvalues / eigenvalues[0], 1e-20)
+        axis.plot(np.arange(1, len(relative) + 1), relative, color=color, label=f"iteration {step}")
+    axis.axhline(np.finfo(float).eps, color="#999999", linewidth=1, linestyle="--")
+    axis.annotate(
+        "machine precision",
+        (1, np.finfo(float).eps),
+        xytext=(4, 4),
+        textcoords="offset points",
+        fontsize=8,
+        color="#555555",
+    )
+    axis.set(yscale="log", xlabel="i", ylabel="λᵢ / λ₁", title=title, ylim=(1e-20, 3))
+    axis.legend(frameon=False, fontsize=8)
+    axis.grid(True, alpha=0.25)
+    return _save(figure, path)
+
+
+def curve(g: Group, name: str, against: str) -> tuple[np.ndarray, ...]:
+    """x, and the quartiles of a quantity there: at the iterations where it was recorded, or on a grid of times."""
+    series = []
+    for run in g.runs:
+        x, y = run.column(against), run.column(name)
+        keep = np.isfinite(y)
+        series.append((x[keep], y[keep]))
+    series = [(x, y) for x, y in series if len(x)]
+    if not series:
+        return (np.empty(0),) * 4
+    if len(series) == 1:
+        return series[0][0], series[0][1], series[0][1], series[0][1]
+    if against == "step":
+        grid = np.unique(np.concatenate([x for x, _ in series]))
+    else:
+        grid = np.geomspace(max(min(x[0] for x, _ in series), 1e-6), max(x[-1] for x, _ in series), GRID)
+    inside = [np.where((grid >= x[0]) & (grid <= x[-1]), np.interp(grid, x, y), np.nan) for x, y in series]
+    counts = np.isfinite(inside).sum(axis=0)
+    keep = 2 * counts >= len(series)  # a median of fewer than half of the seeds says nothing about the rest
+    low, middle, high = np.nanpercentile(np.asarray(inside)[:, keep], [25, 50, 75], axis=0)
+    return grid[keep], low, middle, high
+
+
+def _spread(groups: Sequence[Group], against: str) -> float:
+    ends = [run.column(against)[-1] for g in groups for run in g.runs if run.records]
+    return max(ends) / max(min(ends), 1e-9) if ends else 1.0
+
+
+def _styles(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """An optimizer has its own colour everywhere; where one has several groups they are told apart by their order."""
+    names = [g.optimizer for g in groups]
+    own = len(set(names)) == len(names) and set(names) <= set(FIXED)
+    styles = []
+    for index in [FIXED[name] for name in names] if own else range(len(groups)):
+        turn, color = divmod(index, len(COLORS))
+        line = STYLES[(turn + color // 4) % len(STYLES)]
+        styles.append({"color": COLORS[color], "marker": MARKERS[color], "linestyle": line})
+    return styles
+
+
+def _line(style: dict[str, Any]) -> dict[str, Any]:
+    return {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.6}
+
+
+def _subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> Any:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", **options)
+
+
+def _finish(figure: Any, first: Any, groups: Sequence[Group], path: Path) -> Path:
+    for axis in figure.axes:
+        axis.grid(True, which="major", alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+    handles, labels = first.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, max(1, len(labels))), frameon=False)
+    figure.suptitle(groups[0].problem)
+    return _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> Path:
+    import io
+
+    import matplotlib.pyplot as plt
+
+    from natgrad.experiment.files import write
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    plt.close(figure)
+    write(path, buffer.getvalue())
+    return path
+
+
+def _slug(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "-=." else "_" for c in text)
