@@ -94,7 +94,7 @@ def read(path: Path, length: int = -1) -> list[dict[str, Any]]:
 def plateau(steps: Any, times: Any, errors: Any) -> dict[str, Any]:
     """{step, time, error} of the plateau, from arrays with an entry an iteration (NaN: error not evaluated).
 
-    A run that still improves at its end has its plateau there.
+    Where a run still improves at its end, the best of its iterations counts as the plateau.
     """
     seen = [i for i, error in enumerate(errors) if math.isfinite(error)]
     if not seen:

@@ -54,16 +54,12 @@ def convergence(groups: Sequence[Group], path: Path) -> Path:
     name, title = ("h1", "relative H¹ error") if has_error else ("loss", "loss")
     figure, axes = _subplots(1, 2, (10.5, 4.2), sharey=True)
     for axis, against in zip(axes, ("step", "time"), strict=True):
-        for g, style in zip(groups, _styles(groups), strict=True):
+        for g, style in zip(groups, styles(groups), strict=True):
             x, low, middle, high = curve(g, name, against)
             axis.plot(x, middle, label=g.label, **_line(style))
             if len(g.runs) > 1:
                 axis.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
-            dot = [
-                np.median([r.plateau[k] for r in g.runs if r.plateau["step"] is not None] or [np.nan])
-                for k in (against, "error")
-            ]
-            if has_error:
+            if (dot := plateau_dot(g, against)) is not None:
                 axis.plot(*dot, style["marker"], color=style["color"], markersize=7, markeredgecolor="white", zorder=5)
         axis.set(yscale="log", xlabel="iterations" if against == "step" else "time stepping [s]")
         if _spread(groups, against) > 20:
@@ -77,7 +73,7 @@ def internals(groups: Sequence[Group], path: Path) -> Path:
     groups = [g for g in groups if any(np.isfinite(run.column("mu")).any() for run in g.runs)]
     figure, axes = _subplots(2, 2, (10.5, 6.4), sharex=True)
     for axis, (name, title, scale) in zip(axes.flat, INTERNALS, strict=True):
-        for g, style in zip(groups, _styles(groups), strict=True):
+        for g, style in zip(groups, styles(groups), strict=True):
             x, low, middle, high = curve(g, name, "step")
             keep = middle > 0 if scale == "log" else np.ones_like(middle, bool)
             axis.plot(x[keep], middle[keep], label=g.label, **{**_line(style), "linewidth": 1.2})
@@ -145,6 +141,16 @@ def spectra(steps: Sequence[int], values: np.ndarray, title: str, path: Path) ->
     return _save(figure, path)
 
 
+def plateau_dot(g: Group, against: str) -> tuple[float, float] | None:
+    """Where the plateau's dot goes: the median over seeds of its iteration (or time) and error."""
+    where = [run.plateau for run in g.runs if run.plateau["error"] is not None]
+    return (
+        (float(np.median([w[against] for w in where])), float(np.median([w["error"] for w in where])))
+        if where
+        else None
+    )
+
+
 def curve(g: Group, name: str, against: str) -> tuple[np.ndarray, ...]:
     """x, and the quartiles of a quantity there: at the iterations where it was recorded, or on a grid of times."""
     series = []
@@ -157,15 +163,15 @@ def curve(g: Group, name: str, against: str) -> tuple[np.ndarray, ...]:
         return (np.empty(0),) * 4
     if len(series) == 1:
         return series[0][0], series[0][1], series[0][1], series[0][1]
+    start, end = max(x[0] for x, _ in series), max(x[-1] for x, _ in series)
     if against == "step":
         grid = np.unique(np.concatenate([x for x, _ in series]))
+        grid = grid[grid >= start]
     else:
-        grid = np.geomspace(max(min(x[0] for x, _ in series), 1e-6), max(x[-1] for x, _ in series), GRID)
-    inside = [np.where((grid >= x[0]) & (grid <= x[-1]), np.interp(grid, x, y), np.nan) for x, y in series]
-    counts = np.isfinite(inside).sum(axis=0)
-    keep = 2 * counts >= len(series)  # a median of fewer than half of the seeds says nothing about the rest
-    low, middle, high = np.nanpercentile(np.asarray(inside)[:, keep], [25, 50, 75], axis=0)
-    return grid[keep], low, middle, high
+        grid = np.geomspace(max(start, 1e-6), max(end, 2e-6), GRID)
+    # A run that has ended stays where it is.
+    low, middle, high = np.percentile([np.interp(grid, x, y) for x, y in series], [25, 50, 75], axis=0)
+    return grid, low, middle, high
 
 
 def _spread(groups: Sequence[Group], against: str) -> float:
@@ -173,7 +179,7 @@ def _spread(groups: Sequence[Group], against: str) -> float:
     return max(ends) / max(min(ends), 1e-9) if ends else 1.0
 
 
-def _styles(groups: Sequence[Group]) -> list[dict[str, Any]]:
+def styles(groups: Sequence[Group]) -> list[dict[str, Any]]:
     """An optimizer has its own colour everywhere; where one has several groups they are told apart by their order."""
     names = [g.optimizer for g in groups]
     own = len(set(names)) == len(names) and set(names) <= set(FIXED)

@@ -12,6 +12,7 @@ from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config, prepare
 from natgrad.experiment.files import read_json
 from natgrad.experiment.history import plateau, read
+from natgrad.experiment.optimizers import NAMES
 from natgrad.problem import Problem
 
 
@@ -118,8 +119,13 @@ def group(runs: Sequence[Run]) -> list[Group]:
     for run in runs:
         rivals = [r for r in runs if r.optimizer == run.optimizer and title(r) == title(run)]
         groups.setdefault((title(run), label(run, rivals)), []).append(run)
-    order = sorted(groups.items(), key=lambda item: item[0][0])
+    order = sorted(groups.items(), key=lambda item: (item[0][0], rank(item[1][0].optimizer)))
     return [Group(problem, name, tuple(members)) for (problem, name), members in order]
+
+
+def rank(optimizer: str) -> int:
+    """The place of an optimizer in tables and legends."""
+    return NAMES.index(optimizer) if optimizer in NAMES else len(NAMES)
 
 
 def label(run: Run, rivals: Sequence[Run]) -> str:

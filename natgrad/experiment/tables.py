@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from natgrad.experiment.runs import Group, Run, group
+from natgrad.experiment.runs import Group, Run, group, rank
 
 FORMATS = ("markdown", "csv", "latex")
 Cell = Group | None
@@ -19,17 +19,11 @@ def table(runs: Sequence[Run], form: str = "markdown") -> str:
         raise ValueError(f"unknown format {form!r}: choose one of {', '.join(FORMATS)}")
     groups = group(runs)
     problems = list(dict.fromkeys(g.problem for g in groups))
-    labels = list(dict.fromkeys(g.label for g in sorted(groups, key=lambda g: (_rank(g.optimizer), g.label))))
+    labels = list(dict.fromkeys(g.label for g in sorted(groups, key=lambda g: rank(g.optimizer))))
     cells: list[list[Cell]] = [
         [next((g for g in groups if (g.problem, g.label) == (p, name)), None) for p in problems] for name in labels
     ]
     return {"markdown": _markdown, "csv": _csv, "latex": _latex}[form](problems, labels, cells)
-
-
-def _rank(optimizer: str) -> int:
-    from natgrad.experiment.optimizers import NAMES
-
-    return NAMES.index(optimizer) if optimizer in NAMES else len(NAMES)
 
 
 def cell(entry: Cell, number: Callable[[float], str], dash: str = "–") -> str:

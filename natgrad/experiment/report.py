@@ -1,0 +1,120 @@
+"""One page that holds everything about some runs: curves to play with, fields, the table, and the commands to repeat.
+
+The page is a template (report.html) with the data of the curves in it; nothing is loaded from anywhere.
+"""
+
+import base64
+import html
+import shlex
+import tempfile
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from natgrad.experiment.files import dumps
+from natgrad.experiment.plots import curve, picture, plateau_dot, styles
+from natgrad.experiment.runs import Group, Run, group
+from natgrad.experiment.tables import table
+
+POINTS = 400  # of a curve at most
+QUANTITIES = {
+    "h1": "relative H¹ error", "l2": "relative L² error", "loss": "loss", "mu": "damping μ", "rank": "rank ℓ",
+    "inner_iterations": "inner iterations", "step_size": "step size α",
+}  # fmt: skip
+DASHES = {"-": "", "--": "7 4", ":": "2 3", "-.": "7 3 2 3"}
+
+
+def page(runs: Sequence[Run], *, fields: bool = True) -> str:
+    """The HTML."""
+    groups = group(runs)
+    sections = []
+    data = {}
+    for index, problem in enumerate(dict.fromkeys(g.problem for g in groups)):
+        members = [g for g in groups if g.problem == problem]
+        data[f"chart{index}"] = _chart(members)
+        pictures = "".join(_figure(g, g is members[0]) for g in members) if fields else ""
+        sections.append(
+            f'<section><h2>{html.escape(problem)}</h2><div class="chart" id="chart{index}"></div>{pictures}</section>'
+        )
+    template = resources.files("natgrad.experiment").joinpath("report.html").read_text()
+    parts = {
+        "sections": "\n".join(sections),
+        "table": _table(table(runs)),
+        "commands": "\n".join(map(_run, runs)),
+        "data": dumps(data).replace("<", "\\u003c"),
+    }
+    for name, text in parts.items():
+        template = template.replace(f"<!--{name}-->", text)
+    return template
+
+
+def _chart(groups: Sequence[Group]) -> dict[str, Any]:
+    """The curves of a problem: quartiles of each quantity against iterations and time."""
+    series = []
+    for g, style in zip(groups, styles(groups), strict=True):
+        curves: dict[str, Any] = {}
+        for name in QUANTITIES:
+            for against in ("step", "time"):
+                x, low, middle, high = (_thin(values) for values in curve(g, name, against))
+                if len(x):
+                    band = [low, high] if len(g.runs) > 1 else []
+                    curves.setdefault(name, {})[against] = [[_short(v) for v in line] for line in (x, middle, *band)]
+        dots = {against: plateau_dot(g, against) for against in ("step", "time")}
+        entry = {"label": g.label, "color": style["color"], "dash": DASHES[style["linestyle"]]}
+        series.append({**entry, "curves": curves, "dots": dots, "seeds": len(g.runs)})
+    names = {name: title for name, title in QUANTITIES.items() if any(name in s["curves"] for s in series)}
+    return {"series": series, "quantities": names}
+
+
+def _thin(values: np.ndarray) -> np.ndarray:
+    """Every so many, the last one included."""
+    if len(values) <= POINTS:
+        return values
+    return values[np.unique(np.linspace(0, len(values) - 1, POINTS).astype(int))]
+
+
+def _short(value: float) -> float | None:
+    return float(f"{value:.5g}") if np.isfinite(value) else None
+
+
+def _figure(g: Group, unfolded: bool) -> str:
+    """The fields of a group's first run, embedded."""
+    from natgrad.experiment.fields import panels
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            path = picture(panels(g.runs[0]), "", Path(folder) / "fields.png")
+        except ValueError as error:
+            return f"<p>{html.escape(str(error))}</p>"
+        code = base64.b64encode(path.read_bytes()).decode()
+    title = f"{g.label}, seed {g.runs[0].config['seed']}"
+    return (
+        f"<details{' open' if unfolded else ''}><summary>Fields of {html.escape(title)}</summary>"
+        f'<img alt="solution, exact solution and difference: {html.escape(title)}" src="data:image/png;base64,{code}">'
+        "</details>"
+    )
+
+
+def _table(markdown: str) -> str:
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in markdown.strip().splitlines()]
+    head, *body = [row for i, row in enumerate(rows) if i != 1]
+    line = lambda row, tag: "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
+    return f"<table><thead>{line(head, 'th')}</thead><tbody>{''.join(line(row, 'td') for row in body)}</tbody></table>"
+
+
+def _run(run: Run) -> str:
+    result = run.result
+    facts = [run.status]
+    if result:
+        facts += [f"{result['steps']} steps in {result['time']:.4g} s", f"{result['parameters']} parameters"]
+        facts += [f"{name} {value:.2e}" for name, value in result["errors"].items()]
+        facts += [result["device"], result["dtype"]]
+    versions = ", ".join(f"{name} {version}" for name, version in run.config.get("versions", {}).items())
+    command = shlex.join(run.config.get("command", []))
+    return (
+        f"<li><code>{html.escape(command)}</code><br><small>{html.escape(' · '.join(facts))}"
+        f"<br>{html.escape(versions)}</small></li>"
+    )
