@@ -56,9 +56,10 @@ class Writer:
         started = time.perf_counter()
         self.folder.mkdir(exist_ok=True)
         header = {"step": step, "time": clock, "status": status, "fingerprint": self.fingerprint, "history": history}
-        body = dumps(header).encode() + b"\n" + pack(tree)
-        checksum = hashlib.sha256(body).hexdigest().encode()
-        write(self.folder / f"step-{step:09d}.ckpt", MAGIC + checksum + b"\n" + body)
+        line, payload = dumps(header).encode() + b"\n", pack(tree)
+        checksum = hashlib.sha256(line)
+        checksum.update(payload)
+        write(self.folder / f"step-{step:09d}.ckpt", MAGIC, checksum.hexdigest(), "\n", line, payload)
         for old in files(self.folder)[KEEP:]:
             old.unlink()
         self.count += 1
@@ -71,11 +72,11 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.ckpt"), reverse=True)
 
 
-def pack(tree: PyTree) -> bytes:
+def pack(tree: PyTree) -> memoryview:
     """The leaves of a tree; random keys by their data."""
     buffer = io.BytesIO()
     np.savez(buffer, *[np.asarray(_data(leaf)) for leaf in jax.tree.leaves(tree)])
-    return buffer.getvalue()
+    return buffer.getbuffer()
 
 
 def load(path: Path, fingerprint: str, like: PyTree) -> Checkpoint:

@@ -71,8 +71,23 @@ class Prepared:
 def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
     """Checks a config and builds its problem and solver; `known` is the config.json of the run to be resumed."""
     known = known or {}
+    solver, record = resolve(config, known)
+    problem = _build(config, record["options"]["problem"])
+    if record["target_error"] is not None and problem.norms is None:
+        raise ValueError(f"--target-error needs an exact solution, and {config.problem} has none")
+    solver, gramian = optimizers.settle(solver, problem, known.get("gramian"))
+    record = plain(_finite(record)) | {"dtype": str(problem.dtype), "gramian": gramian}
+    record["fingerprint"] = fingerprint(record)
+    record["command"] = config.command()
+    record["versions"] = versions()
+    return Prepared(config, record, problem, solver)
+
+
+def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The solver and all options: what can be checked without building the problem."""
     benchmark = zoo.get(config.problem)
     preset = benchmark.preset(config.preset)
+    optimizers.check(config.optimizer)
     steps = _positive_int("--steps", config.steps, known.get("steps", preset.steps[optimizers.kind(config.optimizer)]))
     every = _positive_int("--evaluate-every", config.evaluate_every, known.get("evaluate_every"))
     limits = {}
@@ -93,10 +108,6 @@ def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
     # Parts first: the options of a part that is exchanged are those of the new one.
     for key, text in sorted(of_solver, key=lambda pair: pair[0].rpartition(".")[2] not in optimizers.PARTS):
         solver = optimizers.set_option(solver, key, text)
-    problem = _build(benchmark, config, chosen)
-    if limits["target_error"] is not None and problem.norms is None:
-        raise ValueError(f"--target-error needs an exact solution, and {config.problem} has none")
-
     record: dict[str, Any] = {
         **{name: getattr(config, name) for name in ("problem", "optimizer", "recipe", "preset", "seed")},
         "steps": steps,
@@ -104,14 +115,8 @@ def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
         **limits,
         "options": {"problem": chosen, "solver": optimizers.options(solver)},
         "set": list(config.settings),
-        "dtype": str(problem.dtype),
     }
-    solver, gramian = optimizers.settle(solver, problem, known.get("gramian"))
-    record = plain(_finite(record)) | {"gramian": gramian}
-    record["fingerprint"] = fingerprint(record)
-    record["command"] = config.command()
-    record["versions"] = versions()
-    return Prepared(config, record, problem, solver)
+    return solver, record
 
 
 def fingerprint(record: dict[str, Any]) -> str:
@@ -172,8 +177,9 @@ def _check_known(name: str, benchmark: zoo.Benchmark) -> None:
         raise ValueError(f"unknown option {name!r} of {benchmark.name}: {suggest(name, benchmark.options)}")
 
 
-def _build(benchmark: zoo.Benchmark, config: Config, options: dict[str, Any]) -> Problem:
+def _build(config: Config, options: dict[str, Any]) -> Problem:
     """The problem; numbers no problem can be built with are the user's mistake, in one line."""
+    benchmark = zoo.get(config.problem)
     for name, value in options.items():
         if isinstance(value, int) and not isinstance(value, bool) and value < 0:
             raise ValueError(f"problem.{name} must not be negative, got {value}")

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 
-def write(path: Path, data: bytes | str) -> None:
-    """Replaces a file; a reader, or a crash at any moment, finds the old content or the new, never a part."""
+def write(path: Path, *data: bytes | memoryview | str) -> None:
+    """Replaces a file by the data, one after the other; a reader, or a crash, finds the old content or the new one."""
     path = Path(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
+            for part in data:
+                file.write(part.encode() if isinstance(part, str) else part)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from natgrad.experiment.config import Config, difference, prepare
+from natgrad.experiment.config import Config, difference, prepare, resolve
 from natgrad.experiment.files import read_json, write
 from natgrad.experiment.run import Say, check_folder, run
 from natgrad.experiment.runs import load
@@ -44,8 +44,9 @@ def train_all(
     configs: Sequence[Config], folders: Sequence[Path], *, resume: bool, force: bool, quiet: bool, plots: bool
 ) -> list[dict[str, Any]]:
     """The results of all runs; every folder is checked before the first run starts. An interruption ends the series."""
-    for folder in folders:
+    for config, folder in zip(configs, folders, strict=True):
         check_folder(folder, resume, force)
+        resolve(config, {})
     return [*_train(configs, folders, [resume] * len(configs), force, quiet, plots)]
 
 
@@ -53,16 +54,15 @@ def train_missing(
     configs: Sequence[Config], folders: Sequence[Path], *, force: bool, quiet: bool, plots: bool
 ) -> list[dict[str, Any]]:
     """As `train_all`, but runs that exist are used as they are, and unfinished ones are finished."""
-    modes = []
-    for config, folder in zip(configs, folders, strict=True):
-        modes.append(not force and _exists(config, folder))
+    modes = [_exists(config, folder, force) for config, folder in zip(configs, folders, strict=True)]
     return [*_train(configs, folders, modes, force, quiet, plots)]
 
 
-def _exists(config: Config, folder: Path) -> bool:
-    """Whether a folder holds this very run; ValueError where it holds another."""
-    if not folder.exists() or not any(folder.iterdir()):
-        prepare(config)  # a mistake in the last of many runs should not wait for its turn
+def _exists(config: Config, folder: Path, force: bool) -> bool:
+    """Whether a folder holds this very run and is to keep it; ValueError where it holds another."""
+    if force or not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        check_folder(folder, False, force)
+        resolve(config, {})  # a mistake in the last of many runs should not wait for its turn
         return False
     check_folder(folder, resume=True, force=False)
     known = read_json(folder / "config.json")

@@ -17,7 +17,7 @@ from natgrad.experiment.settings import parse, suggest
 from natgrad.gramian.choose import choose
 from natgrad.optim import FullNGD, MatrixFreeNGD, NystromNGD, RPCholNGD
 from natgrad.optim import damping as dampings
-from natgrad.optim.linesearch import Armijo, GridSearch
+from natgrad.optim.linesearch import Armijo, GridSearch, LineSearch
 from natgrad.problem import Problem
 
 RECIPES = ("default", "published")
@@ -49,6 +49,8 @@ PARTS: dict[str, dict[str, type]] = {  # the parts of a solver that can be excha
         for name in ("Auto", "Spectral", "LossPower", "GradientPower", "Geometric", "LevenbergMarquardt")
     },
 }
+
+KINDS: dict[str, type] = {"search": LineSearch, "damping": dampings.Damping}
 
 
 def check(name: str) -> str:
@@ -103,7 +105,10 @@ def set_option(solver: Any, key: str, text: str) -> Any:
         raise ValueError(f"unknown solver option {key!r}: {suggest(key.rpartition('.')[2], names)}")
     if len(paths) > 1:
         raise ValueError(f"the option {key!r} is ambiguous: write one of {', '.join(f'solver.{p}' for p in paths)}")
-    return replace(solver, paths[0], _value(solver, paths[0], text))
+    value = _value(solver, paths[0], text)
+    if paths[0] == "damping.gamma" and not value > 0:
+        raise ValueError(f"gamma must be positive, got {text}")
+    return replace(solver, paths[0], value)
 
 
 def _matching(key: str, known: Mapping[str, Any]) -> list[str]:
@@ -121,9 +126,9 @@ def _value(solver: Any, path: str, text: str) -> Any:
         kinds = {field.name: field.type for field in dataclasses.fields(owner)}
         return parse(path, text, kinds[last], old)
     choices = PARTS.get(last, {})
+    if not isinstance(old, KINDS.get(last, ())):
+        raise ValueError(f"{path} is {type(old).__name__} and cannot be exchanged: choose another optimizer")
     if text not in choices:
-        if not choices:
-            raise ValueError(f"{path} is {type(old).__name__} and cannot be exchanged: choose another optimizer")
         raise ValueError(f"unknown {last} {text!r}: {suggest(text, choices)}")
     return choices[text](**({"gamma": owner.damping.gamma} if last == "damping" else {}))
 

@@ -6,6 +6,8 @@ checkpoint.
 """
 
 import math
+import os
+import platform
 import shutil
 import signal
 import threading
@@ -205,7 +207,6 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
     history = solution.history
     errors = history.errors if len(history) else {}
     where = plateau(history.step, history.time, errors["h1"]) if "h1" in errors else plateau([], [], [])
-    device = jax.devices()[0]
     return {
         **{name: record[name] for name in ("problem", "optimizer", "recipe", "preset", "seed")},
         "status": solution.status,
@@ -219,9 +220,23 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
         "compile_time": solution.compile_time,
         "checkpoints": {"count": writer.count, "time": writer.spent},
         "gramian": record["gramian"],
-        "device": f"{device.platform}: {device.device_kind}",
+        "device": device_name(),
         "dtype": record["dtype"],
         "versions": record["versions"],
         "command": record["command"],
         "fingerprint": record["fingerprint"],
     }
+
+
+def device_name() -> str:
+    """The default device in words; of a processor its model and the cores this process may use."""
+    device = jax.devices()[0]
+    if device.platform != "cpu":
+        return f"{device.platform}: {device.device_kind}"
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"cpu: {model}, {cores} {'core' if cores == 1 else 'cores'}"

@@ -1,0 +1,41 @@
+"""Run folders made by hand, so that tables, pictures and pages are tested without training."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+TINY = {"width": 8, "depth": 1, "interior": 60, "boundary": 30}
+
+
+def made_up(
+    folder: Path, optimizer="nystrom-gaussian", seed=0, problem="poisson3d", steps=100, rate=0.1, floor=1e-4,
+    second=0.01, preset="small", recipe="default", status="steps", solver=None, every=5,
+):  # fmt: skip
+    """A run whose error falls like exp(−rate k) to its floor, `second` seconds a step; the folder."""
+    folder.mkdir(parents=True)
+    natural = optimizer not in ("adam", "bfgs", "lbfgs", "ssbroyden")
+    records = []
+    for k in range(1, steps + 1):
+        error = floor + np.exp(-rate * k)
+        errors = {"h1": error, "l2": error / 3} if k % every == 0 else {}
+        record = {"step": k, "time": second * k, "loss": error**2, "errors": errors, "step_size": 1.0}
+        inner = {"mu": error**4, "rank": 10 + k // 10, "inner_iterations": 5 + k % 3, "inner_residual": 1e-9}
+        records.append({**record, **(inner if natural else dict.fromkeys(inner))})
+    config = {
+        "problem": problem, "optimizer": optimizer, "recipe": recipe, "preset": preset, "seed": seed, "steps": steps,
+        "evaluate_every": every, "target_error": None, "time_limit": None, "gramian": {}, "dtype": "float64",
+        "options": {"problem": TINY, "solver": {"damping.gamma": 10.0, **(solver or {})}},
+        "set": [f"{key}={value}" for key, value in TINY.items()], "fingerprint": "0" * 64,
+        "command": ["natgrad", "run", problem, "--optimizer", optimizer, "--seed", str(seed)],
+        "versions": {"natgrad": "0.1.0"},
+    }  # fmt: skip
+    result = {
+        **{name: config[name] for name in ("problem", "optimizer", "recipe", "preset", "seed", "dtype", "versions")},
+        "status": status, "steps": steps, "parameters": 41, "loss": records[-1]["loss"], "time": records[-1]["time"],
+        "errors": records[-1]["errors"], "compile_time": 1.0, "device": "cpu: none",
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "result.json").write_text(json.dumps(result))
+    (folder / "history.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return folder

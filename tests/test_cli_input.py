@@ -1,0 +1,176 @@
+"""Wrong command lines and run folders: exit code 2, one line on stderr, and nothing written or overwritten."""
+
+import re
+
+import pytest
+
+from natgrad.cli import main
+from tests.experiment.made_up import made_up
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder with some runs, whole and damaged, and things that are not runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
+    made_up(tmp_path / "run")
+    for name, file, content in (
+        ("no-json", "config.json", "{"),
+        ("a-list", "config.json", "[1]"),
+        ("no-keys", "config.json", "{}"),
+        ("bad-history", "history.jsonl", '{"step": 1}\n'),
+        ("bad-line", "history.jsonl", "nonsense\n"),
+        ("bad-result", "result.json", "nonsense"),
+    ):
+        (made_up(tmp_path / name) / file).write_text(content)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a-file").write_text("mine")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("mine")
+    return tmp_path
+
+
+RUN = [
+    ("--steps", "missing|requires"),
+    ("--steps ten", "valid int"),
+    ("--steps 0", "positive integer, got 0"),
+    ("--steps -5", "positive integer, got -5"),
+    ("--steps 2.5", "valid int"),
+    ("--seed x", "valid int"),
+    ("--seed -1", "--seed must be between 0 and"),
+    ("--seed 99999999999999999999", "--seed must be between 0 and"),
+    ("--seeds a:b", "0:10"),
+    ("--seeds 3:3", "empty"),
+    ("--seeds 5:2", "empty"),
+    ("--seeds 0,0", "twice"),
+    ("--seeds 0,,1", "0:10"),
+    ("--seed 1 --seeds 0:2", "exclude each other"),
+    ("--seeds -2:0", "--seed must be between 0 and"),
+    ("--optimizer sgd", "unknown optimizer 'sgd'"),
+    ("--optimizer nystrom-gausian", "did you mean nystrom-gaussian"),
+    ("--preset huge", "unknown preset 'huge'"),
+    ("--recipe fancy", "unknown recipe 'fancy'"),
+    ("--set width", "key=value"),
+    ("--set =3", "key=value"),
+    ("--set width=", "key=value"),
+    ("--set width=abc", "problem.width is an integer, got 'abc'"),
+    ("--set width=2.5", "an integer, got '2.5'"),
+    ("--set width=nan", "an integer, got 'nan'"),
+    ("--set width=-3", "must not be negative"),
+    ("--set width=0", "width"),
+    ("--set interior=0", "poisson3d cannot be built"),
+    ("--set wdth=8", "did you mean width"),
+    ("--set problem.wdth=8", "did you mean width"),
+    ("--set network.wdth=8", "did you mean width"),
+    ("--set problem.gamma=8", "unknown option 'gamma' of poisson3d"),
+    ("--set solver.width=8", "unknown solver option 'width'"),
+    ("--set solver.max_rnk=8", "did you mean max_rank"),
+    ("--set gamma=big", "a number, got 'big'"),
+    ("--set gamma=nan", "a number, got 'nan'"),
+    ("--set gamma=-1", "gamma must be positive"),
+    ("--set gamma=0", "gamma must be positive"),
+    ("--set max_rank=0", "max_rank must be at least 1"),
+    ("--set maxiter=0", "maxiter must be at least 1"),
+    ("--set refresh=sometimes", "'stale' or 'always'"),
+    ("--set gramian=dense", "unknown Gramian strategy"),
+    ("--set batch=0", "batch size must be at least 1"),
+    ("--set warm_start=maybe", "true or false, got 'maybe'"),
+    ("--set test=cauchy", "unknown test matrix"),
+    ("--set momentum=1", "momentum must lie in"),
+    ("--set acceleration=-1", "acceleration"),
+    ("--set search=Newton", "unknown search 'Newton'"),
+    ("--set damping=Automatic", "did you mean Auto"),
+    ("--set direction=Direct", "cannot be exchanged"),
+    ("--optimizer ngd-full --set max_rank=10", "unknown option 'max_rank'"),
+    ("--optimizer adam --set gamma=1", "unknown option 'gamma'"),
+    ("--optimizer adam --set peak=-1", "peak"),
+    ("--optimizer lbfgs --set search=Armijo", "cannot be exchanged"),
+    ("--target-error 0", "--target-error must be positive"),
+    ("--target-error -1", "--target-error must be positive"),
+    ("--target-error nan", "--target-error must be positive"),
+    ("--target-error abc", "valid (number|float)"),
+    ("--time-limit 0", "--time-limit must be positive"),
+    ("--time-limit inf", "--time-limit must be positive"),
+    ("--evaluate-every 0", "--evaluate-every must be a positive integer"),
+    ("--evaluate-every x", "valid int"),
+    ("--resume --force --out run", "give one of the two"),
+    ("--resume", "no run in runs/poisson3d/nystrom-gaussian-small-seed0 to resume"),
+    ("--resume --out empty", "no run in empty to resume"),
+    ("--resume --out other", "no run in other to resume"),
+    ("--resume --out no-json", "cannot read no-json/config.json"),
+    ("--resume --out a-list", "not a JSON object"),
+    ("--resume --out run", "another one"),
+    ("--out a-file", "a-file is a file"),
+    ("--out a-file/deep", "a-file"),
+    ("--out other", "other things in it"),
+    ("--out other --force", "other things in it"),
+    ("--out run", "holds a run already: --resume goes on with it, --force starts it over"),
+    ("--frobnicate", "--frobnicate"),
+    ("heat3d", "heat3d"),
+]
+COMMANDS = [
+    ("frobnicate", "frobnicate"),
+    ("list poisson3d", "poisson3d"),
+    ("run", "PROBLEM"),
+    ("run poison3d", "did you mean poisson3d"),
+    ("run burgers --preset paper", "unknown preset 'paper' of burgers"),
+    *[(f"run poisson3d {words}", message) for words, message in RUN],
+    ("compare poisson3d", "--optimizers"),
+    ("compare poisson3d --optimizers adam,,bfgs", "separated by commas"),
+    ("compare poisson3d --optimizers adam,adam", "different values"),
+    ("compare poisson3d --optimizers adamm", "did you mean adam"),
+    ("compare poison3d --optimizers adam", "did you mean poisson3d"),
+    ("compare poisson3d --optimizers adam --steps 0", "positive integer"),
+    ("sweep poisson3d", "--param"),
+    ("sweep poisson3d --param gamma", "--values"),
+    ("sweep poisson3d --param gamma --values 1,,2", "separated by commas"),
+    ("sweep poisson3d --param gama --values 1,2", "did you mean gamma"),
+    ("sweep poisson3d --param gamma --values big", "a number, got 'big'"),
+    ("spectrum poisson3d --at x", "0,10,100"),
+    ("spectrum poisson3d --at 5 --optimizer sgd", "unknown optimizer"),
+    ("table", "RUNS"),
+    ("table nowhere", "no folder nowhere"),
+    ("table a-file", "no folder a-file"),
+    ("table empty", "no run in empty"),
+    ("table run --format html", "unknown format 'html'"),
+    ("table run -o empty", "empty is a folder"),
+    ("table run -o no/where.md", "does not exist"),
+    ("table no-json", "not valid JSON"),
+    ("table no-keys", "it lacks"),
+    ("table bad-history", "not a record of a step"),
+    ("table bad-line", "not a record of a step"),
+    ("table bad-result", "cannot read bad-result/result.json"),
+    ("plot nowhere", "no folder nowhere"),
+    ("plot run --out a-file", "a-file"),
+    ("report nowhere", "no folder nowhere"),
+    ("report run -o empty", "empty is a folder"),
+    ("report run -o no/where.html", "does not exist"),
+]
+
+
+def contents(folder):
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize(("words", "message"), COMMANDS, ids=[words for words, _ in COMMANDS])
+def test_wrong_input_is_one_line(home, capsys, words, message):
+    before = contents(home)
+    with pytest.raises(SystemExit) as stop:
+        main(words.split())
+    captured = capsys.readouterr()
+    assert stop.value.code == 2
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("natgrad: ")
+    assert re.search(message, captured.err, re.IGNORECASE), captured.err
+    assert "Traceback" not in captured.err
+    assert contents(home) == before
+
+
+def test_help_is_help(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert "--target-error" in out
+    assert "--set" in out
