@@ -125,7 +125,8 @@ class BaseSpace(abc.ABC):
             number = np.full(self.num_nodes, len(free))
             number[free] = np.arange(len(free))
         size = self.num_nodes if free is None else len(free)
-        return Elementwise(jnp.asarray(self.local_matrices(form)), jnp.asarray(number[self.dofs], jnp.int32), size)
+        local, dofs = jnp.asarray(self.local_matrices(form)), jnp.asarray(number[self.dofs], jnp.int32)
+        return Elementwise(local=local, dofs=dofs, size=size)
 
     def riesz(self, form: Any, free: Any = None, kind: str = "exact", **options: Any) -> Operator:
         """The inverse of a symmetric form on the `free` nodes, or (kind "cycles") an SPD approximation of it."""

@@ -9,8 +9,10 @@ through it. That is what makes neighbours agree on the nodes they share.
 import itertools
 
 import numpy as np
+from scipy.special import roots_jacobi
 from skfem.assembly import Dofs
 from skfem.element import Element, ElementH1, ElementHex1, ElementLineP1, ElementQuad1, ElementTetP1, ElementTriP1
+from skfem.quadrature import get_quadrature
 from skfem.refdom import RefHex, RefLine, RefQuad, RefTet, RefTri
 
 from natgrad.fem.lagrange import lobatto, product
@@ -68,6 +70,19 @@ class Lagrange(ElementH1):
             for k, (_, slope) in enumerate(factors)
         ]
         return value, np.einsum("kd,k...->d...", self.gradients, np.array(slopes))
+
+
+def quadrature(refdom, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (d, q) and weights: scikit-fem's rule, or a collapsed Gauss–Jacobi product where it has none."""
+    try:
+        return get_quadrature(refdom, order)
+    except (NotImplementedError, KeyError):
+        pass
+    d, n = refdom.dim(), order // 2 + 1
+    rules = [roots_jacobi(n, d - 1 - i, 0) for i in range(d)]  # (1 − t)^a is the area of what t cuts off
+    t = np.stack(np.meshgrid(*((1 + x) / 2 for x, _ in rules), indexing="ij")).reshape(d, -1)
+    w = np.stack(np.meshgrid(*(w / 2 ** (d - i) for i, (_, w) in enumerate(rules)), indexing="ij")).reshape(d, -1)
+    return t * np.concatenate([np.ones((1, t.shape[1])), np.cumprod(1 - t[:-1], axis=0)]), w.prod(axis=0)
 
 
 def entities(refdom) -> list[tuple[int, ...]]:

@@ -7,11 +7,14 @@ C(x), a (d+1) × (d+1) matrix a point, is all that assembly and the operators kn
 
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+CHUNK = 2048  # points a compiled function takes at a time
 
 
 class Form:
@@ -75,8 +78,8 @@ MASS = Form(diffusion=None, reaction=1.0)
 H1 = Form(reaction=1.0)
 
 
-def tabulate(f: Any, x: np.ndarray, name: str = "function", *more: np.ndarray) -> np.ndarray:
-    """A number, an array or a function of one point, at points x (n, d), as float64: (n, ...).
+def tabulate(f: Any, x: np.ndarray, name: str, *more: np.ndarray, gradient: bool = False) -> np.ndarray:
+    """A number, an array or a function of one point, or its gradient, at points x (n, d), in float64: (n, ...).
 
     Functions written with jax.numpy are vectorized; those that only NumPy understands are called point by point.
     """
@@ -84,17 +87,39 @@ def tabulate(f: Any, x: np.ndarray, name: str = "function", *more: np.ndarray) -
         return np.broadcast_to(np.asarray(f, dtype=float), (len(x), *np.shape(f)))
     with jax.enable_x64(True):
         try:
-            values = np.asarray(jax.jit(jax.vmap(lambda *p: jnp.asarray(f(*p))))(x, *more))
-        except (jax.errors.JAXTypeError, TypeError, AttributeError) as error:
+            values = _in_chunks(f, gradient, x, *more)
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [""])[0]
+            line = f"the {name} fails at a single point of shape {x.shape[1:]}: {type(error).__name__}: {reason}"
+            if gradient:
+                raise ValueError(line) from error
             try:
                 values = np.array([np.asarray(f(*point), dtype=float) for point in zip(x, *more, strict=True)])
             except Exception:
-                raise _one_line(name, x, error) from error
-        except Exception as error:
-            raise _one_line(name, x, error) from error
+                raise ValueError(line) from error
     if not np.all(np.isfinite(values)):
         raise ValueError(f"the {name} is not finite at some quadrature points or nodes")
     return values.astype(float)
+
+
+def _in_chunks(f: Callable, gradient: bool, *arrays: np.ndarray) -> np.ndarray:
+    """The compiled function on chunks of one size, the last one filled up: it is compiled once for all meshes."""
+    try:
+        compiled = _compiled(f, gradient)
+    except TypeError:  # a callable without a hash
+        compiled = _compiled.__wrapped__(f, gradient)
+    pieces = []
+    for start in range(0, len(arrays[0]), CHUNK):
+        rows = [a[start : start + CHUNK] for a in arrays]
+        filled = [np.concatenate([a, np.repeat(a[-1:], CHUNK - len(a), axis=0)]) for a in rows]
+        pieces.append(np.asarray(compiled(*filled))[: len(rows[0])])
+    return np.concatenate(pieces)
+
+
+@lru_cache(maxsize=64)
+def _compiled(f: Callable, gradient: bool) -> Callable:
+    at_point = lambda *point: jnp.asarray(f(*point))
+    return jax.jit(jax.vmap(jax.grad(lambda x: at_point(x).astype(float)) if gradient else at_point))
 
 
 def arity(f: Callable) -> int:
@@ -104,11 +129,6 @@ def arity(f: Callable) -> int:
     except (TypeError, ValueError):
         return 1
     return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-
-
-def _one_line(name: str, x: np.ndarray, error: Exception) -> ValueError:
-    reason = (str(error).strip().splitlines() or [""])[0]
-    return ValueError(f"the {name} fails at a single point of shape {x.shape[1:]}: {type(error).__name__}: {reason}")
 
 
 def _checked(name: str, values: np.ndarray, shapes: tuple[tuple[int, ...], ...]) -> np.ndarray:

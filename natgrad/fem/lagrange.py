@@ -3,16 +3,14 @@
 L(t) = ∏_r (t − r) / (a − r)      over the roots r, normalized to 1 at a.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 
 def lobatto(degree: int) -> np.ndarray:
     """The degree + 1 Gauss–Lobatto points of [0, 1], ends included."""
-    inner = np.polynomial.legendre.Legendre.basis(degree).deriv().roots() if degree > 1 else []
+    inner = np.polynomial.legendre.Legendre.basis(degree).deriv().roots()
     points = np.concatenate([[-1.0], np.sort(np.real(inner)), [1.0]])
-    return (points - points[::-1] + 2) / 4  # symmetric to the last bit
+    return (points - points[::-1] + 2) / 4
 
 
 def gauss(order: int) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +19,7 @@ def gauss(order: int) -> tuple[np.ndarray, np.ndarray]:
     return (1 + points) / 2, weights / 2
 
 
-def product(t: np.ndarray, roots: Sequence[float], at: float) -> tuple[np.ndarray, np.ndarray]:
+def product(t: np.ndarray, roots: np.ndarray, at: float) -> tuple[np.ndarray, np.ndarray]:
     """L and L′ at the points t."""
     value, slope = np.ones_like(t), np.zeros_like(t)
     for root in roots:

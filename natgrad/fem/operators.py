@@ -16,7 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-BLOCK = 64  # columns gathered at a time: what they need stays in a cache
+# Columns gathered at a time: on a CPU few, so that what they need stays in its caches.
+BLOCK = {"cpu": 32}
+DEFAULT_BLOCK = 512
 
 
 class Operator(eqx.Module):
@@ -39,9 +41,7 @@ class Operator(eqx.Module):
     def _checked(self, x: Array, transpose: bool) -> Array:
         x = jnp.asarray(x)
         if x.ndim not in (1, 2) or x.shape[0] != self.size:
-            raise ValueError(
-                f"an operator on {self.size} nodes takes ({self.size},) or ({self.size}, m), got {x.shape}"
-            )
+            raise ValueError(f"x must have shape ({self.size},) or ({self.size}, m), got {x.shape}")
         return self.product(x[:, None], transpose)[:, 0] if x.ndim == 1 else self.product(x, transpose)
 
     @abc.abstractmethod
@@ -103,10 +103,8 @@ class SumFactorized(Operator):
         inputs = {j: along_axes(self._factors(j), grid) for j in sorted({j for _, j in pairs})}
         total = jnp.zeros_like(grid)
         for i in sorted({i for i, _ in pairs}):
-            at_points = sum(
-                c[..., None] * inputs[b] for (a, b), c in zip(pairs, self.coefficients, strict=True) if a == i
-            )
-            total = total + along_axes([D.T for D in self._factors(i)], at_points)
+            parts = [c[..., None] * inputs[b] for (a, b), c in zip(pairs, self.coefficients, strict=True) if a == i]
+            total = total + along_axes([D.T for D in self._factors(i)], sum(parts[1:], parts[0]))
         return total.reshape(x.shape)
 
     def _factors(self, derivative: int) -> list[Array]:
@@ -143,10 +141,13 @@ def along_axes(matrices, grid: Float[Array, "*k m"]) -> Float[Array, "*q m"]:
 
 def in_blocks(f, x: Float[Array, "n m"]) -> Float[Array, "n m"]:
     """A function of columns on blocks of them where there are many, so that what it gathers stays small."""
-    m = x.shape[1]
-    if m <= 2 * BLOCK:
+    m, size = x.shape[1], BLOCK.get(jax.default_backend(), DEFAULT_BLOCK)
+    if m <= 2 * size:
         return f(x)
-    blocks = -(-m // BLOCK)
-    padded = jnp.pad(x, ((0, 0), (0, blocks * BLOCK - m))).reshape(x.shape[0], blocks, BLOCK)
-    out = jax.lax.map(f, jnp.moveaxis(padded, 1, 0))
-    return jnp.moveaxis(out, 0, 1).reshape(x.shape[0], -1)[:, :m]
+
+    def block(out: Array, start: Array) -> tuple[Array, None]:
+        columns = jax.lax.dynamic_slice_in_dim(x, start, size, axis=1)
+        return jax.lax.dynamic_update_slice_in_dim(out, f(columns), start, axis=1), None
+
+    starts = jnp.minimum(jnp.arange(0, m, size), m - size)  # the last block may repeat columns of the one before
+    return jax.lax.scan(block, jnp.zeros_like(x), starts)[0]

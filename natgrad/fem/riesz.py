@@ -98,7 +98,7 @@ class Factorized(Operator):
                 self.factor, jax.ShapeDtypeStruct(b.shape, b.dtype), b, vmap_method="broadcast_all"
             )
 
-        # This is how JAX learns that the callback is linear and symmetric; of the first argument it uses the shape alone.
+        # So JAX learns that the callback is linear and symmetric; of the first argument it uses the shape alone.
         return jax.lax.custom_linear_solve(lambda y: y, x, solve, symmetric=True)
 
 
@@ -212,22 +212,32 @@ def cycles(
     if free is not None:
         P = P[free]
         vertices = np.unique(P.indices[np.abs(P.data - 1) < 1e-12])  # coarse nodes that are free themselves
+        if len(vertices) == 0:
+            raise ValueError("cycles need a free vertex of the mesh, this one has none: use kind='exact'")
         P = P[:, vertices]
     P.eliminate_zeros()
     coarse = sp.csr_array(P.T @ A @ P)
     inverse: Operator = Factorized(coarse)
     if coarse.shape[0] <= DENSE:
-        inverse = Dense(jnp.asarray(scipy.linalg.inv(coarse.toarray())), coarse.shape[0])
+        dense = scipy.linalg.inv(coarse.toarray())
+        inverse = Dense(matrix=jnp.asarray((dense + dense.T) / 2), size=len(dense))
     diagonal = A.diagonal()
     root = sp.diags_array(1 / np.sqrt(diagonal))
     start = np.random.default_rng(0).standard_normal(A.shape[0])
     top = 1.05 * spla.eigsh(root @ A @ root, k=1, which="LA", tol=1e-2, v0=start, return_eigenvectors=False)[0]
     interval = np.array([top / max(4.0, 1.5 * smoothing**2), top])
     build = partial(
-        Cycles, space.operator(form, free), inverse, Interpolation(P), jnp.asarray(diagonal), jnp.asarray(interval)
+        Cycles,
+        matrix=space.operator(form, free),
+        coarse=inverse,
+        interpolation=Interpolation(P),
+        diagonal=jnp.asarray(diagonal),
+        interval=jnp.asarray(interval),
+        steps=smoothing,
+        count=count,
+        size=A.shape[0],
     )
-    bounds = _spectrum(A, build(Bounds(0.0, 0.0), smoothing, count, A.shape[0]))
-    return build(bounds, smoothing, count, A.shape[0])
+    return build(bounds=_spectrum(A, build(bounds=Bounds(0.0, 0.0))))
 
 
 def _spectrum(A: sp.csr_array, B: Operator, steps: int = 30) -> Bounds:

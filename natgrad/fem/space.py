@@ -52,7 +52,12 @@ class Space(BaseSpace):
         from skfem.assembly import CellBasis
 
         order = 2 * self.degree if order is None else order
-        return CellBasis(self.mesh, self.element, intorder=order, dofs=self._dofs)
+        return CellBasis(self.mesh, self.element, quadrature=self._rule(order), dofs=self._dofs)
+
+    def _rule(self, order: int) -> tuple[np.ndarray, np.ndarray]:
+        from natgrad.fem.elements import quadrature
+
+        return quadrature(self.element.refdom, order)
 
     def renumbered(self, numbers: np.ndarray) -> Space:
         """The same space with node i called numbers[i]."""
@@ -91,9 +96,7 @@ class Space(BaseSpace):
         return found
 
     def cells(self, order: int) -> Cells:
-        from skfem.quadrature import get_quadrature
-
-        X, W = get_quadrature(self.element.refdom, order)
+        X, W = self._rule(order)
         mapping = self.mesh._mapping()
         tables = [self.element.lbasis(X, i) for i in range(self.dofs.shape[1])]
         phi = np.stack([np.broadcast_to(value, W.shape) for value, _ in tables], axis=1)
@@ -108,7 +111,7 @@ class Space(BaseSpace):
         from skfem.assembly import FacetBasis
 
         basis = FacetBasis(self.mesh, self.element, facets=self._facets(part), intorder=order, dofs=self._dofs)
-        phi = np.stack([np.broadcast_to(field[0].value, basis.dx.shape) for field in basis.basis], axis=-1)
+        phi = np.stack([np.broadcast_to(np.asarray(field[0]), basis.dx.shape) for field in basis.basis], axis=-1)
         points = np.moveaxis(np.asarray(basis.global_coordinates()), 0, -1)
         normals = np.broadcast_to(np.moveaxis(np.asarray(basis.normals), 0, -1), points.shape)
         return Facets(basis.element_dofs.T, phi, points, normals, basis.dx)

@@ -12,6 +12,7 @@ import itertools
 from functools import reduce
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
@@ -109,11 +110,10 @@ class TensorSpace(BaseSpace):
         known = dict(zip(itertools.chain(*SIDES[: self.dim]), itertools.product(range(self.dim), (0, 1)), strict=True))
         sides = {s: np.take(numbers, -s[1], axis=s[0]).ravel() for s in known.values()}
         if isinstance(part, list | tuple | set):
-            parts = [self._sides(p) for p in part]
-            found = {
-                s: np.unique(np.concatenate([c for p in parts for *t, c in p if tuple(t) == s] or [[]])) for s in sides
-            }
-            return [(*s, c.astype(int)) for s, c in found.items() if len(c)]
+            found: dict[tuple[int, int], np.ndarray] = {}
+            for axis, side, cells in itertools.chain(*map(self._sides, part)):
+                found[axis, side] = np.union1d(found.get((axis, side), cells), cells)
+            return [(*s, c) for s, c in found.items()]
         if part is None:
             return [(*s, c) for s, c in sides.items()]
         if isinstance(part, str):
@@ -157,9 +157,18 @@ class TensorSpace(BaseSpace):
 
     # Operators
 
-    def operator(self, form: Any, free: Any = None) -> Operator:
+    def operator(self, form: Any, free: Any = None, path: str | None = None) -> Operator:
+        """The form as a frozen operator on the values at the `free` nodes (all where None).
+
+        `path` is "axes" (dense products along the axes, for machines that are fast at these) or "cells" (see
+        `Elementwise`, which has far fewer operations); by default "cells" on a CPU and "axes" elsewhere.
+        """
+        if path not in (None, "axes", "cells"):
+            raise ValueError(f"path must be 'axes' or 'cells', got {path!r}")
         if not isinstance(form, Form):
             return self.general().operator(form, free)
+        if (path or ("cells" if jax.default_backend() == "cpu" else "axes")) == "cells":
+            return super().operator(form, free)
         free = self.check_free(free)
         if form.constant:
             sets = self._product_of(free)
@@ -168,7 +177,7 @@ class TensorSpace(BaseSpace):
                 return whole
         else:
             whole = self._sum_factorized(form)
-        return whole if free is None else Restricted(whole, jnp.asarray(free), len(free))
+        return whole if free is None else Restricted(whole=whole, free=jnp.asarray(free), size=len(free))
 
     def assemble(self, form: Any) -> sp.csr_array:
         return super().assemble(form) if isinstance(form, Form) else self.general().assemble(form)
@@ -268,9 +277,8 @@ class TensorSpace(BaseSpace):
         if np.any(x < self.lower - 1e-12) or np.any(x > self.upper + 1e-12):
             raise ValueError("some points lie outside of the mesh")
         cell = np.clip(((x - self.lower) / self.widths).astype(int), 0, self.counts - 1)
-        local = [
-            table((x[:, a] - self.edges[a][cell[:, a]]) / h, self.local_nodes)[0] for a, h in enumerate(self.widths)
-        ]
+        t = (x - self.lower) / self.widths - cell
+        local = [table(t[:, a], self.local_nodes)[0] for a in range(self.dim)]
         phi = reduce(lambda p, q: (p[:, :, None] * q[:, None, :]).reshape(len(x), -1), local)
         dofs = self.dofs[np.ravel_multi_index(tuple(cell.T), tuple(self.counts))]
         return np.sum(phi * np.asarray(values)[dofs], axis=1)
