@@ -18,13 +18,13 @@ Rule = Callable[[Array, Array, int], tuple[Array, Array]]
 
 
 def update(
-    H: Float[Array, "p p"], fresh: Bool[Array, ""], pair: Pair, rule: Rule
+    H: Float[Array, "p p"], fresh: Bool[Array, ""], pair: Pair, rule: Rule, scaled: bool
 ) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
-    """H⁺ and H⁺∇L⁺. A fresh H is γI, γ = sᵀy/yᵀy, whatever the matrix holds."""
+    """H⁺ and H⁺∇L⁺. A fresh H is γI, whatever the matrix holds, with γ = sᵀy/yᵀy if `scaled`, else 1."""
     s, y, g = pair.s, pair.y, pair.gradient
     safe = lambda x: jnp.where(pair.good, x, 1.0)
     sy = safe(pair.sy)
-    gamma = jnp.where(pair.good, sy / safe(y @ y), 1.0)
+    gamma = jnp.where(pair.good, sy / safe(y @ y), 1.0) if scaled else jnp.ones_like(sy)
     both = jnp.stack([y, g], 1)
     h, Hg = jnp.where(fresh, gamma * both, H @ both).T
     yh = safe(y @ h)

@@ -9,7 +9,7 @@ its 2m dot products, each of which waits for the one before, become four product
 solves. The pairs lie in ring buffers; S Yᵀ grows by a column a step.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -40,6 +40,7 @@ class LBFGS(QuasiNewton):
 
     history: int = eqx.field(static=True, default=500)
     search: Wolfe = eqx.field(default=Wolfe())
+    cautious: ClassVar[bool] = False
 
     def __check_init__(self):
         if not isinstance(self.history, int) or self.history < 1:

@@ -5,8 +5,9 @@ they remember (`empty`) and how they learn (`update`); the step around it is the
 
 - α from a strong Wolfe search, which makes sᵀy > 0. It sees the change of the loss as the problem computes it, without
   cancellation, and its last gradient is kept for the next step.
-- Without memory (at the start, or after a restart) the direction is −∇L, the first trial min(1, 1/|∇L|), and H before
-  the first update is (sᵀy/yᵀy) I (Nocedal and Wright, 2006, eq. 6.20).
+- The first trial is α = 1, or, in the methods with a dense H, the smaller min(1, 2.02 (L₋ − L)/slope) that would repeat
+  the fall of the step before (Nocedal and Wright, 2006, eq. 3.60).
+- Without memory (at the start, or after a restart) the direction is −∇L and the first trial min(1, 1/|∇L|).
 - Where no descent is found, the memory is dropped and the search repeated along −∇L. A step is rejected only where this
   fails too.
 - A pair with sᵀy ≤ 0 by round-off teaches nothing and is left out.
@@ -38,12 +39,16 @@ class Pair(eqx.Module):
 
 
 class QuasiNewtonState(eqx.Module):
-    """Gradient and next direction at the parameters it comes with. `fresh` means that `memory` holds nothing: H = I."""
+    """Gradient and next direction at the parameters it comes with, and what the last step did to the loss.
+
+    `fresh` means that `memory` holds nothing: H = I.
+    """
 
     gradient: Float[Array, " p"]
     direction: Float[Array, " p"]
     memory: Any
     fresh: Bool[Array, ""]
+    change: Float[Array, ""]
 
 
 class QuasiNewton(eqx.Module):
@@ -53,6 +58,9 @@ class QuasiNewton(eqx.Module):
     """
 
     search: eqx.AbstractVar[Wolfe]
+
+    #: Whether the first trial is one that would repeat the last fall of the loss, where this is less than 1.
+    cautious: eqx.AbstractClassVar[bool]
 
     @abc.abstractmethod
     def empty(self, size: int, dtype: Any) -> Any:
@@ -67,7 +75,8 @@ class QuasiNewton(eqx.Module):
         """The state before the first step; `key` is not used."""
         theta, unravel = ravel_pytree(params)
         gradient = jax.grad(lambda t: problem.loss(unravel(t)))(theta)
-        return QuasiNewtonState(gradient, -gradient, self.empty(theta.size, theta.dtype), jnp.asarray(True))
+        memory, zero = self.empty(theta.size, theta.dtype), jnp.zeros((), theta.dtype)
+        return QuasiNewtonState(gradient, -gradient, memory, jnp.asarray(True), zero)
 
     def step(
         self, problem: Problem, params: PyTree, state: QuasiNewtonState
@@ -76,7 +85,8 @@ class QuasiNewton(eqx.Module):
         theta, unravel = ravel_pytree(params)
         g = state.gradient
         loss, norm = problem.loss(params), jnp.linalg.norm(g)
-        change = jax.value_and_grad(lambda t, change=problem.changes(params): change(unravel(t)))
+        difference = problem.changes(params)
+        change = jax.value_and_grad(lambda t: difference(unravel(t)))
         nothing = jnp.asarray(0.0, theta.dtype)
 
         def attempt(carry):
@@ -89,8 +99,10 @@ class QuasiNewton(eqx.Module):
                 value, gradient = change(theta + step * d)
                 return value, gradient @ d, gradient
 
-            start = jnp.where(fresh, jnp.minimum(1.0, 1.0 / norm), 1.0)
-            found = self.search(evaluate, -(g @ d), start, loss, g)
+            slope = -(g @ d)
+            usual = jnp.clip(-2.02 * state.change / slope, 1e-3, 1.0) if self.cautious else 1.0
+            start = jnp.where(fresh, jnp.minimum(1.0, 1.0 / norm), usual)
+            found = self.search(evaluate, slope, start, loss, g)
             return jnp.asarray(True), d, fresh, (found.step, found.change, found.extra), evaluations + found.evaluations
 
         def go_on(carry):
@@ -121,4 +133,5 @@ class QuasiNewton(eqx.Module):
             accepted=accepted,
         )
         fresh = fresh & ~good
-        return unravel(new), QuasiNewtonState(gradient, jnp.where(fresh, -gradient, -ahead), memory, fresh), info
+        direction = jnp.where(fresh, -gradient, -ahead)
+        return unravel(new), QuasiNewtonState(gradient, direction, memory, fresh, delta), info

@@ -11,7 +11,7 @@ its own scale of the old matrix:
 τ ≤ 1 shrinks a curvature found too large, which BFGS alone corrects slowly.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -27,9 +27,12 @@ class SSBroyden(QuasiNewton):
 
     Arguments:
         search: the line search.
+        scaled: whether the first matrix is (sᵀy/yᵀy) I (Nocedal and Wright, 2006, eq. 6.20) or I.
     """
 
     search: Wolfe = eqx.field(default=Wolfe())
+    scaled: bool = eqx.field(static=True, default=True)
+    cautious: ClassVar[bool] = True
 
     def empty(self, size: int, dtype: Any) -> Float[Array, "p p"]:
         return jnp.zeros((size, size), dtype)
@@ -37,7 +40,7 @@ class SSBroyden(QuasiNewton):
     def update(
         self, memory: Float[Array, "p p"], fresh: Bool[Array, ""], pair: Pair
     ) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
-        return update(memory, fresh, pair, scaling)
+        return update(memory, fresh, pair, scaling, self.scaled)
 
 
 def scaling(b: Float[Array, ""], h: Float[Array, ""], p: int) -> tuple[Float[Array, ""], Float[Array, ""]]:
