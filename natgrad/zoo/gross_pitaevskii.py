@@ -46,8 +46,8 @@ def picture(options):
     return Picture(SQUARE.lower, SQUARE.upper, ("x", "y"), scalar(exact))
 
 
-options = {"width": 16, "depth": 2, "interior": 1_600}
-small = Preset(options, budget(ngd=100, quasi_newton=2_000, adam=10_000), {"max_rank": 200})
+options = {"width": 24, "depth": 2, "interior": 2_025}
+small = Preset(options, budget(ngd=60, quasi_newton=2_000, adam=10_000), {"max_rank": 200})
 benchmark = register(
     Benchmark(
         name="gross_pitaevskii",

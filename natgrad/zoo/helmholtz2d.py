@@ -20,13 +20,13 @@ def build(
     key, *, width: int = 40, depth: int = 3, interior: int = 10_000, boundary: int = 1_000, k: float = 1.0
 ) -> LeastSquares:
     def helmholtz(u, x):
-        return laplacian(u, x) + k**2 * u(x) - (k**2 - 17 * jnp.pi**2) * exact(x)
+        return (laplacian(u, x) + k**2 * u(x) - (k**2 - 17 * jnp.pi**2) * exact(x)) / (17 * jnp.pi**2)
 
     net, inside, rim = jax.random.split(key, 3)
     return LeastSquares(
         MLP(in_size=2, out_size=1, width=width, depth=depth, key=net),
         pde=Residual(helmholtz, SQUARE.interior(interior, key=inside, rule="sobol")),
-        boundary=Residual(lambda u, x: u(x), SQUARE.boundary(boundary, key=rim, rule="sobol"), weight=100),
+        boundary=Residual(lambda u, x: u(x), SQUARE.boundary(boundary, key=rim, rule="sobol")),
         exact=exact,
     )
 
