@@ -1,6 +1,6 @@
 """Nodal spaces on scikit-fem meshes: numbering, exactness, orders of convergence."""
 
-import cases
+import fem_cases as cases
 import jax
 import jax.numpy as jnp
 import numpy as np
