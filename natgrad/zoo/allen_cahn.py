@@ -31,7 +31,7 @@ def build(
     return LeastSquares(
         Periodic(MLP(in_size=3, out_size=1, width=width, depth=depth, key=net), periods=(None, 2.0)),
         pde=Residual(allen_cahn, DOMAIN.interior(interior, key=inside, rule="sobol")),
-        initial=Residual(lambda u, z: u(z) + jnp.cos(jnp.pi * z[1]), DOMAIN.initial(initial, key=start), weight=100),
+        initial=Residual(lambda u, z: u(z) + jnp.cos(jnp.pi * z[1]), DOMAIN.initial(initial, key=start), weight=10),
         exact=_reference.allen_cahn(diffusion, reaction),
     )
 
@@ -42,7 +42,7 @@ def picture(options):
 
 
 small = Preset(
-    options={"width": 20, "depth": 2, "interior": 2_000, "initial": 200},
+    options={"width": 24, "depth": 2, "interior": 2_000, "initial": 100},
     steps=budget(ngd=100, quasi_newton=3_000, adam=10_000),
     solver={"max_rank": 300},
 )
