@@ -7,12 +7,11 @@ is known at no extra evaluation.
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from natgrad.optim.baselines.info import BaselineInfo
+from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.problem import Problem
 
 
@@ -66,9 +65,8 @@ class Adam(eqx.Module):
         """The state before the first step; `key` is not used."""
         import optax
 
-        theta, unravel = ravel_pytree(params)
-        loss, gradient = jax.value_and_grad(lambda t: problem.loss(unravel(t)))(theta)
-        return AdamState(jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(theta))
+        loss, gradient = loss_and_gradient(problem, params)
+        return AdamState(jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(gradient))
 
     def step(self, problem: Problem, params: PyTree, state: AdamState) -> tuple[PyTree, AdamState, BaselineInfo]:
         """One iteration: pure, jittable. The loss may rise."""
@@ -78,7 +76,8 @@ class Adam(eqx.Module):
         rate = self.rate(state.iteration).astype(theta.dtype)
         direction, moments = optax.scale_by_adam().update(state.gradient, state.moments)
         new = theta - rate * direction
-        loss, gradient = jax.value_and_grad(lambda t: problem.loss(unravel(t)))(new)
+        params = unravel(new)
+        loss, gradient = loss_and_gradient(problem, params)
         info = BaselineInfo(
             loss=state.loss,
             change=loss - state.loss,
@@ -88,4 +87,4 @@ class Adam(eqx.Module):
             restarted=jnp.asarray(False),
             accepted=jnp.asarray(True),
         )
-        return unravel(new), AdamState(state.iteration + 1, loss, gradient, moments), info
+        return params, AdamState(state.iteration + 1, loss, gradient, moments), info

@@ -1,7 +1,11 @@
-"""What a step of a baseline reports."""
+"""What a step of a baseline reports, and the one thing that all of them ask a problem for."""
 
 import equinox as eqx
-from jaxtyping import Array, Bool, Float, Int
+import jax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from natgrad.problem import Problem
 
 
 class BaselineInfo(eqx.Module):
@@ -14,3 +18,10 @@ class BaselineInfo(eqx.Module):
     evaluations: Int[Array, ""]
     restarted: Bool[Array, ""]
     accepted: Bool[Array, ""]
+
+
+@jax.jit
+def loss_and_gradient(problem: Problem, params: PyTree) -> tuple[Float[Array, ""], Float[Array, " p"]]:
+    """L and its flat gradient."""
+    loss, gradient = jax.value_and_grad(problem.loss)(params)
+    return loss, ravel_pytree(gradient)[0]

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
-from natgrad.optim.baselines.info import BaselineInfo
+from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.optim.baselines.wolfe import Wolfe
 from natgrad.problem import Problem
 
@@ -73,9 +73,8 @@ class QuasiNewton(eqx.Module):
 
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> QuasiNewtonState:
         """The state before the first step; `key` is not used."""
-        theta, unravel = ravel_pytree(params)
-        gradient = jax.grad(lambda t: problem.loss(unravel(t)))(theta)
-        memory, zero = self.empty(theta.size, theta.dtype), jnp.zeros((), theta.dtype)
+        _, gradient = loss_and_gradient(problem, params)
+        memory, zero = self.empty(gradient.size, gradient.dtype), jnp.zeros((), gradient.dtype)
         return QuasiNewtonState(gradient, -gradient, memory, jnp.asarray(True), zero)
 
     def step(
