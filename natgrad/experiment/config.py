@@ -8,7 +8,7 @@ import json
 import math
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
 
@@ -78,7 +78,8 @@ def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
     solver, gramian = optimizers.settle(solver, problem, known.get("gramian"))
     record = plain(_finite(record)) | {"dtype": str(problem.dtype), "gramian": gramian}
     record["fingerprint"] = fingerprint(record)
-    record["command"] = config.command()
+    limits = {name: record[name] for name in ("steps", "evaluate_every", "target_error", "time_limit")}
+    record["command"] = replace(config, **limits).command()
     record["versions"] = versions()
     return Prepared(config, record, problem, solver)
 
@@ -115,6 +116,7 @@ def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]
         **limits,
         "options": {"problem": chosen, "solver": optimizers.options(solver)},
         "set": list(config.settings),
+        "norm": benchmark.norm,
     }
     return solver, record
 

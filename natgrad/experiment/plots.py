@@ -50,8 +50,9 @@ def plot(runs: Sequence[Run], folder: Path, *, fields: bool = True) -> list[Path
 
 def convergence(groups: Sequence[Group], path: Path) -> Path:
     """The error against iterations and time; medians over seeds with quartile bands, a dot at the plateau."""
-    has_error = any(np.isfinite(run.column("h1")).any() for g in groups for run in g.runs)
-    name, title = ("h1", "relative H¹ error") if has_error else ("loss", "loss")
+    norm = groups[0].runs[0].norm
+    known = any(np.isfinite(run.column(norm)).any() for g in groups for run in g.runs)
+    name, title = (norm, {"h1": "relative H¹ error", "l2": "relative L² error"}[norm]) if known else ("loss", "loss")
     figure, axes = _subplots(1, 2, (10.5, 4.2), sharey=True)
     for axis, against in zip(axes, ("step", "time"), strict=True):
         for g, style in zip(groups, styles(groups), strict=True):

@@ -66,7 +66,7 @@ def _chart(groups: Sequence[Group]) -> dict[str, Any]:
         entry = {"label": g.label, "color": style["color"], "dash": DASHES[style["linestyle"]]}
         series.append({**entry, "curves": curves, "dots": dots, "seeds": len(g.runs)})
     names = {name: title for name, title in QUANTITIES.items() if any(name in s["curves"] for s in series)}
-    return {"series": series, "quantities": names}
+    return {"series": series, "quantities": names, "norm": groups[0].runs[0].norm}
 
 
 def _thin(values: np.ndarray) -> np.ndarray:

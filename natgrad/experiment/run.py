@@ -11,7 +11,7 @@ import platform
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +25,8 @@ from natgrad.experiment.files import read_json, write_json
 from natgrad.experiment.history import Journal, matches, plateau, read
 from natgrad.solve import History, Solution, solve
 
-PARTS = ("config.json", "history.jsonl", "result.json", "checkpoint", "plots")
+STALE = ("result.json", "plots")  # once the run goes on
+PARTS = ("config.json", "history.jsonl", "checkpoint", *STALE)
 BROKEN = ("not finite", "no descent")
 Say = Callable[[str], None]
 
@@ -44,15 +45,15 @@ def run(
         if (done := finished(folder, prepared.record, known)) is not None:
             say(f"{folder} is finished ({done['status']} after {done['steps']} steps): nothing to resume")
             return done
+        if prepared.record["versions"] != known.get("versions"):
+            say("natgrad: other versions of Python, JAX or natgrad than at the start: the bits may differ")
     key = jax.random.fold_in(jax.random.key(config.seed), 1)
     start, length = (None, 0) if known is None else last_checkpoint(folder, prepared, key, say)
-    if known is None:
-        clear(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "config.json", prepared.record)
-    (folder / "result.json").unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     journal = Journal(folder / "history.jsonl", length)
     try:
+        clear(folder, STALE if known is not None else (*STALE, "checkpoint", "config.json"))
+        write_json(folder / "config.json", prepared.record)
         if start is not None and over(start, prepared.record, known):
             solution, writer = start, checkpoints.Writer(folder / "checkpoint", "")
         else:
@@ -71,18 +72,19 @@ def check_folder(folder: Path, resume: bool, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: --out takes the name of a folder")
     content = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    if resume and "config.json" not in content:
+    there = "config.json" in content
+    foreign = {name for name in content if name not in PARTS and not name.endswith(".part")}
+    if resume and not there:
         raise ValueError(f"there is no run in {folder} to resume: leave --resume out to start one")
-    if content and not resume and "config.json" not in content:
+    if foreign and not there:
         raise ValueError(f"{folder} has other things in it than a run: choose another --out")
-    if content and not (resume or force):
+    if there and not (resume or force):
         raise ValueError(f"{folder} holds a run already: --resume goes on with it, --force starts it over")
 
 
-def clear(folder: Path) -> None:
-    """Removes a run, and nothing else, from its folder; config.json last, so that it stays a run until it is gone."""
-    for part in reversed(PARTS):
-        path = folder / part
+def clear(folder: Path, parts: Sequence[str]) -> None:
+    """Removes parts of a run, and what a crash left of files, from its folder; nothing else."""
+    for path in (*(folder / part for part in parts), *folder.glob(".*.part"), *folder.glob("checkpoint/.*.part")):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
@@ -206,7 +208,8 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
     record, problem = prepared.record, prepared.problem
     history = solution.history
     errors = history.errors if len(history) else {}
-    where = plateau(history.step, history.time, errors["h1"]) if "h1" in errors else plateau([], [], [])
+    norm = record["norm"]
+    where = plateau(history.step, history.time, errors[norm]) if norm in errors else plateau([], [], [])
     return {
         **{name: record[name] for name in ("problem", "optimizer", "recipe", "preset", "seed")},
         "status": solution.status,
@@ -216,6 +219,7 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
         "loss": solution.loss,
         "errors": solution.errors,
         "plateau": where,
+        "norm": norm,
         "time": solution.time,
         "compile_time": solution.compile_time,
         "checkpoints": {"count": writer.count, "time": writer.spent},

@@ -37,10 +37,15 @@ class Run:
     def status(self) -> str:
         return self.result.get("status", "unfinished")
 
+    @property
+    def norm(self) -> str:
+        """The norm of the error that counts: h1 or l2."""
+        return self.config.get("norm", "h1")
+
     @cached_property
     def plateau(self) -> dict[str, Any]:
         """{step, time, error}."""
-        return plateau(self.column("step"), self.column("time"), self.column("h1"))
+        return plateau(self.column("step"), self.column("time"), self.column(self.norm))
 
     def column(self, name: str) -> np.ndarray:
         """A quantity a step, NaN where it was not recorded; errors by their name."""
