@@ -43,7 +43,8 @@ def picture(options):
 
 
 options = {"dim": 5, "width": 32, "depth": 2, "interior": 2_000, "boundary": 600}
-small = Preset(options, budget(ngd=80, quasi_newton=2_000, adam=10_000), {"max_rank": 300})
+steps = budget(ngd=80, quasi_newton=2_000, adam=10_000)
+small = Preset(options, steps, {"max_rank": 300}, error=2.5e-3)  # measured 1.2e-3 after 38 of the steps
 benchmark = register(
     Benchmark(
         name="poisson_nd",
