@@ -66,7 +66,7 @@ class LBFGS(QuasiNewton):
         # Oldest first; slots that hold no pair come before them and are cut off from the rest.
         start = memory.count % m
         used = jnp.roll(jnp.arange(m) < memory.count, -start)
-        R = jnp.roll(SY, (-start, -start), (0, 1))
+        R = jnp.roll(jnp.roll(SY, -start, 0), -start, 1)
         R = jnp.where(used[:, None] & used, R, jnp.eye(m, dtype=R.dtype))
         aged = lambda x: jnp.where(used, jnp.roll(x, -start), 0.0)
         a = solve_triangular(R, aged(Sg))
