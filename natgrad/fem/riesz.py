@@ -24,7 +24,7 @@ import scipy.sparse.linalg as spla
 from jaxtyping import Array, Float, Int
 
 from natgrad.fem.forms import Form
-from natgrad.fem.operators import Operator, along_axes
+from natgrad.fem.operators import Operator, along_axes, in_blocks
 
 if TYPE_CHECKING:
     from natgrad.fem.base import BaseSpace
@@ -174,10 +174,13 @@ class Cycles(Operator):
     size: int = eqx.field(static=True)
 
     def product(self, x, transpose):
-        correction = self._cycle(x)
+        return in_blocks(self._cycles, x)
+
+    def _cycles(self, b: Array) -> Array:
+        x = self._cycle(b)
         for _ in range(self.count - 1):
-            correction = correction + self._cycle(x - self.matrix.product(correction, False))
-        return correction
+            x = x + self._cycle(b - self.matrix.product(x, False))
+        return x
 
     def _cycle(self, b: Array) -> Array:
         x = self._smooth(b)

@@ -73,7 +73,12 @@ class TensorSpace(BaseSpace):
             from natgrad.fem.space import Space
 
             kind = (skfem.MeshLine, skfem.MeshQuad, skfem.MeshHex)[self.dim - 1]
-            space = Space(kind.init_tensor(*self.edges).with_defaults(), degree=self.degree)
+            sides = {
+                name: lambda x, axis=axis, end=end: np.isclose(x[axis], end)
+                for axis, names in enumerate(SIDES[: self.dim])
+                for name, end in zip(names, (self.lower[axis], self.upper[axis]), strict=True)
+            }
+            space = Space(kind.init_tensor(*self.edges).with_boundaries(sides), degree=self.degree)
             near = [np.abs(axis - x[:, None]).argmin(axis=1) for axis, x in zip(self.axes, space.nodes.T, strict=True)]
             self._general = space.renumbered(np.ravel_multi_index(tuple(near), self.grid))
         return self._general

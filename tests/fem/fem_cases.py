@@ -1,11 +1,14 @@
 """Meshes with every orientation, and the problem of section 5.1.5 of the paper."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import skfem
 
 from natgrad.fem import Form
+from tests.helpers import FAST
 
 
 def shuffled(mesh, seed=0):
@@ -124,6 +127,19 @@ def minus_laplacian(x):
 
 def minus_laplacian_drt(x):
     return -jnp.trace(jax.hessian(exact_drt)(x))
+
+
+@partial(jax.jit, compiler_options=FAST)
+def both_ways(operator, x):
+    """A x and Aᵀ x for all columns at once and for the first alone."""
+    first = x[:, 0]
+    return operator.apply(x), operator.apply_transpose(x), operator.apply(first), operator.apply_transpose(first)
+
+
+@partial(jax.jit, compiler_options=FAST)
+def evaluated(norms, *values):
+    """The errors of several nodal functions."""
+    return [norms(v) for v in values]
 
 
 def random(n, m=None, seed=0):

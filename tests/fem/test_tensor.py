@@ -27,7 +27,6 @@ FORMS = {
 SPACES = {
     "Q4": lambda: rectangle((3, 2), 4),
     "Q1": lambda: rectangle((4, 5), 1, lower=(-1, 0), upper=(2, 0.5)),
-    "Q7": lambda: rectangle((2, 1), 7),
 }
 
 
@@ -44,22 +43,18 @@ def test_both_paths_and_both_spaces_agree(space, form):
     close(space.nodes, general.nodes)
     A = general.assemble(form).toarray()
     close(space.assemble(form).toarray(), A)
-    sides = space.free(["left", "right"])
     odd = np.random.default_rng(3).permutation(space.num_nodes)[: space.num_nodes // 2]
-    for free in (None, sides, space.free(), odd):
-        rows = np.arange(space.num_nodes) if free is None else free
-        dense = A[np.ix_(rows, rows)]
-        x = cases.random(len(rows), 3)
-        for operator in (
-            space.operator(form, free, path="axes"),
-            space.operator(form, free, path="cells"),
-            general.operator(form, free),
-        ):
+    for free in (space.free(["left", "right"]), odd):
+        dense = A[np.ix_(free, free)]
+        x = cases.random(len(free), 3)
+        for path in ("axes", "cells"):
+            operator = space.operator(form, free, path=path)
             assert operator.shape == dense.shape
-            close(operator.apply(x), dense @ x)
-            close(operator.apply_transpose(x), dense.T @ x)
-            close(operator.apply(x[:, 0]), dense @ x[:, 0])
-            close(operator.apply_transpose(x[:, 0]), dense.T @ x[:, 0])
+            many, back, one, one_back = cases.both_ways(operator, x)
+            close(many, dense @ x)
+            close(back, dense.T @ x)
+            close(one, dense @ x[:, 0])
+            close(one_back, dense.T @ x[:, 0])
 
 
 def test_the_path_is_what_it_should_be():
