@@ -70,9 +70,8 @@ def pinn(points: int, width: int, steps: int) -> None:
     problem = poisson(points, points // 3, width)
     theta, unravel = ravel_pytree(problem.params)
     loss = lambda t: problem.loss(unravel(t))
-    print(
-        f"\n2D Poisson, p = {theta.size}\n{'method':28s} {'steps':>6s} {'evaluations':>11s} {'loss':>9s} {'ms/step':>8s}"
-    )
+    print(f"\n2D Poisson, p = {theta.size}")
+    print(f"{'method':28s} {'steps':>6s} {'evaluations':>11s} {'loss':>9s} {'ms/step':>8s}")
     for solver in (BFGS(), LBFGS(), SSBroyden()):
         end = ng.solve(problem, solver, steps, progress=False, evaluate_every=steps)
         calls = 1 + int(end.history.evaluations.sum())
