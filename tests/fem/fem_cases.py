@@ -137,6 +137,11 @@ def both_ways(operator, x):
 
 
 @partial(jax.jit, compiler_options=FAST)
+def applied(operator, x):
+    return operator.apply(x)
+
+
+@partial(jax.jit, compiler_options=FAST)
 def evaluated(norms, *values):
     """The errors of several nodal functions."""
     return [norms(v) for v in values]
