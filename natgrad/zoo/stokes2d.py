@@ -1,7 +1,4 @@
-"""The Stokes equations in a square: −Δu + ∇p = f, ∇·u = 0, u = 0 on the boundary; networks u and p.
-
-u is the curl of sin² πx · sin² πy / 2π; the pressure is fixed at a corner.
-"""
+"""The Stokes equations in a square: −Δu + ∇p = f, ∇·u = 0, u = 0 on the boundary; p is fixed at a corner."""
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +44,8 @@ def build(key, *, width: int = 45, depth: int = 3, interior: int = 10_000, bound
 
 
 options = {"width": 20, "depth": 2, "interior": 800, "boundary": 300}
-small = Preset(options, budget(ngd=100, quasi_newton=3_000, adam=10_000), {"max_rank": 300})
+steps = budget(ngd=100, quasi_newton=3_000, adam=10_000)
+small = Preset(options, steps, {"max_rank": 300}, error=6e-5)  # measured 2.9e-5
 benchmark = register(
     Benchmark(
         name="stokes2d",
