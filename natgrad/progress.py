@@ -35,7 +35,7 @@ class Progress:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self.task = self.bar.add_task("", total=self.last, completed=self.first, text=self.sizes)
+            self.task = self.bar.add_task("", total=self.last, completed=self.first, text=f"{self.sizes}, compiling")
             self.bar.start()
         elif self.enabled:
             print(f"natgrad: {self.sizes}", file=sys.stderr, flush=True)

@@ -131,16 +131,15 @@ def solve(
     params, state = jax.tree.map(_strong, (params, state))
     evaluate = jax.jit(lambda problem, params: problem.errors(params)) if problem.norms is not None else None
 
-    started = time.perf_counter()
-    compiled = jax.jit(solver.step).lower(problem, params, state).compile()
-    compile_time = time.perf_counter() - started
-
     clock = records[-1]["time"] if records else 0.0
     begun = clock
     rejected, status = _rejected(records), "steps"
     loss = records[-1]["loss"] if records else float(problem.loss(params))
     first, last = len(records), len(records) + steps
     with Progress(problem, solver, first, last, enabled=progress) as display:
+        started = time.perf_counter()
+        compiled = jax.jit(solver.step).lower(problem, params, state).compile()
+        compile_time = time.perf_counter() - started
         try:
             for index in range(first, last):
                 tick = time.perf_counter()

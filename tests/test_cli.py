@@ -10,10 +10,9 @@ import pytest
 
 from natgrad.cli import main
 from tests.experiment.conftest import compiled as compiled
-from tests.experiment.small_runs import NYSTROM, SETTINGS, history
+from tests.experiment.small_runs import SETTINGS, history
 
 TINY = [word for setting in SETTINGS for word in ("--set", setting)]
-FEW = [word for setting in NYSTROM for word in ("--set", setting)]
 pytestmark = pytest.mark.usefixtures("compiled")
 
 
@@ -40,11 +39,11 @@ def test_list(here, capsys):
 
 def test_run_report_and_the_rest(here, capsys):
     """One run, then everything that is made from it."""
-    assert natgrad("run", "poisson3d", *TINY, *FEW, "--steps", 6, "--evaluate-every", 2) == 0
+    assert natgrad("run", "poisson3d", "--optimizer", "ngd-full", *TINY, "--steps", 6, "--evaluate-every", 2) == 0
     captured = capsys.readouterr()
     assert "\x1b" not in captured.out + captured.err
     folder = next((here / "runs" / "poisson3d").iterdir())
-    assert folder.name.startswith("nystrom-gaussian-small")
+    assert folder.name.startswith("ngd-full-small")
     assert folder.name.endswith("seed0")
     assert f"runs/poisson3d/{folder.name}: steps after 6 steps" in captured.out
     assert "21 parameters" in captured.err
