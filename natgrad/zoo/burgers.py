@@ -44,9 +44,9 @@ def build(
     )
 
 
-options = {"width": 20, "depth": 3, "interior": 2_500, "boundary": 100}
-steps = budget(ngd=150, quasi_newton=3_000, adam=10_000)
-small = Preset(options, steps, {"max_rank": 300})
+options = {"width": 20, "depth": 2, "interior": 1_200, "boundary": 100, "nu": 10 * NU}
+steps = budget(ngd=120, quasi_newton=3_000, adam=10_000)
+small = Preset(options, steps, {"max_rank": 300}, error=2e-4)  # measured 8.5e-5 after 80 of the steps
 benchmark = register(
     Benchmark(
         name="burgers",

@@ -1,4 +1,4 @@
-"""A Bose–Einstein condensate in a harmonic trap: the Gross–Pitaevskii energy at a given chemical potential λ.
+"""A Bose–Einstein condensate in a harmonic trap: Gross–Pitaevskii at chemical potential λ (small: H¹ error 6.3e-4).
 
 −Δu + |x|²u + βu³ = λu, by minimizing ∫ ½|∇u|² + ½(|x|² − λ)u² + ¼βu⁴ in the metric ∫ ∇v·∇w + |x|²vw + βu²vw.
 """
@@ -47,7 +47,7 @@ def picture(options):
 
 
 options = {"width": 24, "depth": 2, "interior": 2_025}
-small = Preset(options, budget(ngd=60, quasi_newton=2_000, adam=10_000), {"max_rank": 200})
+small = Preset(options, budget(ngd=60, quasi_newton=2_000, adam=10_000), {"max_rank": 200}, error=1.3e-3)
 benchmark = register(
     Benchmark(
         name="gross_pitaevskii",
