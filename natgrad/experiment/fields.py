@@ -76,7 +76,8 @@ def _row(
     names = [view.coordinates[i] for i in free]
     labels = (names[0], names[1] if len(names) > 1 else name)
     spans = [float(line[-1] - line[0]) for line in lines]
-    aspect = spans[0] / spans[1] if len(spans) > 1 else 1.0
+    # Time and space have no common scale: such a picture fills its frame.
+    aspect = spans[0] / spans[1] if len(spans) > 1 and "t" not in names else float("inf")
     place = f" at {where}" if where else ""
 
     def panel(title: str, values: np.ndarray, signed: bool = False) -> Panel:
