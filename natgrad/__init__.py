@@ -25,11 +25,16 @@ from natgrad.networks import FourierFeatures as FourierFeatures
 from natgrad.networks import HardBoundary as HardBoundary
 from natgrad.networks import Periodic as Periodic
 from natgrad.networks import num_parameters as num_parameters
+from natgrad.optim import BFGS as BFGS
+from natgrad.optim import LBFGS as LBFGS
+from natgrad.optim import Adam as Adam
 from natgrad.optim import FullNGD as FullNGD
 from natgrad.optim import MatrixFreeNGD as MatrixFreeNGD
 from natgrad.optim import NaturalGradient as NaturalGradient
 from natgrad.optim import NystromNGD as NystromNGD
 from natgrad.optim import RPCholNGD as RPCholNGD
+from natgrad.optim import SSBroyden as SSBroyden
+from natgrad.optim import Wolfe as Wolfe
 from natgrad.optim import damping as damping
 from natgrad.optim.direction import PCG as PCG
 from natgrad.optim.direction import Direct as Direct

@@ -105,6 +105,7 @@ class Dense(eqx.Module):
     """A matrix behind the products of a Gramian."""
 
     matrix: jax.Array
+    coupled: bool = eqx.field(static=True, default=False)
 
     @property
     def size(self):

@@ -13,6 +13,7 @@ from natgrad.gramian.batched import batches
 from natgrad.gramian.choose import STRATEGIES, choose
 from natgrad.gramian.linearized import Linearized as Linearized
 from natgrad.gramian.neighbours import NeighbourBatches as NeighbourBatches
+from natgrad.gramian.scaled import Scaled as Scaled
 from natgrad.gramian.stored import StoredJacobian as StoredJacobian
 from natgrad.problem import Problem
 

@@ -37,6 +37,11 @@ class Gramian(eqx.Module):
         """p, the number of parameters."""
         return self.problem.num_parameters
 
+    @property
+    def coupled(self) -> bool:
+        """Whether the metric couples the rows of the Jacobian."""
+        return self.problem.coupled
+
     @abc.abstractmethod
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         """G v."""

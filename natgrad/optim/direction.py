@@ -1,7 +1,14 @@
-"""Direction solvers: (G + μI) d = ∇L, by Cholesky or by preconditioned conjugate gradients.
+"""Direction solvers: (G + μD) d = ∇L, by Cholesky or by preconditioned conjugate gradients.
 
 A direction solver owns μ: it estimates λ̂₁, asks the damping rule, and hands out a `System` that solves with any number
 of right-hand sides (the natural gradient, and the second-order correction of geodesic acceleration).
+
+D is the identity in the paper. Marquardt's D = diag G, here D = max(diag G, c·max diag G)/max diag G, damps every
+parameter in its own units: with S = D^(-½) the system is solved as (SGS + μI) y = S∇L, d = Sy. The spectrum of SGS is
+flatter, which asks for more rank, but its weak directions lie further above round-off, and far fewer steps are needed
+where the rank suffices. `scaling` is c, approached from 1 as 2⁻ᵏ, since steps far from the minimum get worse by it;
+1 is D = I. By default 1e-8 where a metric couples the rows (finite elements,
+whose spectra decay fast: 50 steps in place of 300), 1 elsewhere, where no c was better on all problems.
 """
 
 import abc
@@ -13,10 +20,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from natgrad.gramian import Gramian
+from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
 from natgrad.precondition import Approximation, Nystrom, Preconditioner
 from natgrad.precondition.base import MuRule
+
+
+COUPLED = 1e-8  # the default scaling where the metric couples the rows
 
 
 class Solve(eqx.Module):
@@ -28,10 +38,51 @@ class Solve(eqx.Module):
 
 
 class System:
-    """(G + μI), ready to be solved with."""
+    """(G + μD), ready to be solved with; `scale` is D^(-½)."""
 
-    def __init__(self, mu: Array, largest: Array, rank: Array, solve: Callable[..., Solve], rebuilt: Array | bool):
-        self.mu, self.largest, self.rank, self.solve, self.rebuilt = mu, largest, rank, solve, rebuilt
+    def __init__(
+        self,
+        mu: Array,
+        largest: Array,
+        rank: Array,
+        solve: Callable[..., Solve],
+        rebuilt: Array | bool,
+        scale: Array | float = 1.0,
+    ):
+        self.mu, self.largest, self.rank, self.rebuilt, self.scale = mu, largest, rank, rebuilt, scale
+        self._solve = solve
+
+    def solve(self, b: Array, x0: Array | None = None) -> Solve:
+        """(G + μD)⁻¹ b; `x0` is where an iteration may start."""
+        found = self._solve(self.scale * b, None if x0 is None else x0 / self.scale)
+        return Solve(self.scale * found.x, found.iterations, found.residual)
+
+    def damp(self, v: Array) -> Array:
+        """μ D v."""
+        return self.mu * v / self.scale**2
+
+    def gradient_step(self, gradient: Array) -> Array:
+        """A multiple of D⁻¹∇L, of the length the largest eigenvalue allows."""
+        return self.scale**2 * gradient / (self.largest + self.mu)
+
+
+def scaled(gramian: Gramian, scaling: float | None, iteration: Array | int) -> tuple[Any, Array | float]:
+    """SGS and S = D^(-½)."""
+    if scaling is None:
+        scaling = COUPLED if gramian.coupled else 1.0
+    if scaling == 1:
+        return gramian, 1.0
+    least = jnp.maximum(scaling, 0.5**iteration)
+    diagonal = gramian.diagonal()
+    top = jnp.max(diagonal)
+    share = jnp.where(top > 0, diagonal / jnp.where(top > 0, top, 1.0), 1.0)
+    scale = 1 / jnp.sqrt(jnp.maximum(share, least))
+    return Scaled(gramian, scale), scale
+
+
+def _check_scaling(scaling: float | None) -> None:
+    if scaling is not None and not 0 < scaling <= 1:
+        raise ValueError(f"scaling must lie in (0, 1], 1 for none, got {scaling}")
 
 
 class Direction(eqx.Module):
@@ -42,8 +93,10 @@ class Direction(eqx.Module):
         """The state before the first step."""
 
     @abc.abstractmethod
-    def prepare(self, gramian: Gramian, mu: MuRule, state: Any, key: PRNGKeyArray) -> tuple[System, Any]:
-        """Everything that solving with G + μI needs."""
+    def prepare(
+        self, gramian: Gramian, mu: MuRule, state: Any, key: PRNGKeyArray, iteration: Int[Array, ""] | int = 0
+    ) -> tuple[System, Any]:
+        """Everything that solving with G + μD needs, at the given iteration."""
 
     def finish(self, state: Any, solve: Solve, accepted: Bool[Array, ""]) -> Any:
         """After the step: what the inner solve and the search tell about the state."""
@@ -51,15 +104,23 @@ class Direction(eqx.Module):
 
 
 class Direct(Direction):
-    """Cholesky of the assembled Gramian (Algorithm "ComputeDirection: direct"); a failed one is damped more."""
+    """Cholesky of the assembled Gramian (Algorithm "ComputeDirection: direct"); a failed one is damped more.
+
+    `scaling` as in the module's header.
+    """
 
     power_iterations: int = eqx.field(static=True, default=4)
+    scaling: float | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        _check_scaling(self.scaling)
 
     def init(self, size, dtype, key):
         return None
 
-    def prepare(self, gramian, mu, state, key):
-        G = gramian.as_matrix()
+    def prepare(self, gramian, mu, state, key, iteration=0):
+        operator, scale = scaled(gramian, self.scaling, iteration)
+        G = operator.as_matrix()
         largest = power_method(lambda v: G @ v, key, G.shape[0], iterations=self.power_iterations, dtype=G.dtype)
         factor, used = safe_cholesky(G, mu(largest))
 
@@ -68,7 +129,7 @@ class Direct(Direction):
             residual = jnp.linalg.norm(b - G @ x - used * x) / _norm(b)
             return Solve(x, jnp.asarray(0, jnp.int32), residual)
 
-        return System(used, largest, jnp.asarray(G.shape[0]), solve, True), state
+        return System(used, largest, jnp.asarray(G.shape[0]), solve, True, scale), state
 
 
 class PCGState(eqx.Module):
@@ -90,6 +151,7 @@ class PCG(Direction):
         warm_start: start from the previous direction, scaled to fit.
         refresh: "always" builds the preconditioner anew at every step. "stale" keeps it while a probe (one product with
             G) finds G + μI no further than `staleness` from it, and the last solve with it came to an end.
+        scaling: c of the damping's D, see the module's header.
         staleness: the root mean square eigenvalue of P⁻¹(G + μI) on the range of the approximation up to which it is
             kept; 1 for a perfect one.
     """
@@ -101,8 +163,10 @@ class PCG(Direction):
     warm_start: bool = eqx.field(static=True, default=True)
     refresh: str = eqx.field(static=True, default="stale")
     staleness: float = eqx.field(static=True, default=3.0)
+    scaling: float | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
+        _check_scaling(self.scaling)
         if self.refresh not in ("stale", "always"):
             raise ValueError(f"refresh is 'stale' or 'always', got {self.refresh!r}")
         if self.maxiter < 1:
@@ -111,7 +175,8 @@ class PCG(Direction):
     def init(self, size, dtype, key):
         return PCGState(self.preconditioner.init(size, dtype, key), jnp.asarray(True))
 
-    def prepare(self, gramian, mu, state, key):
+    def prepare(self, gramian, mu, state, key, iteration=0):
+        gramian, scale = scaled(gramian, self.scaling, iteration)
         key, probe = jax.random.split(key)
         build = lambda: self.preconditioner.build(gramian, mu, state.approximation, key)
         if self.refresh == "always":
@@ -134,7 +199,7 @@ class PCG(Direction):
             )
             return Solve(result.x, result.iterations, result.residual)
 
-        system = System(value, approximation.largest, approximation.rank, solve, stale)
+        system = System(value, approximation.largest, approximation.rank, solve, stale, scale)
         return system, PCGState(approximation, state.failed)
 
     def _stale(self, gramian: Gramian, mu: MuRule, approximation: Approximation, key: PRNGKeyArray) -> Array:

@@ -2,8 +2,8 @@
 
 One step at θ, with G = Jᵀ W J the Gramian and g = ∇L(θ):
 
-    (G + μI) v = g + β μ s              v the natural gradient; s the last step, β the momentum (0 in the paper)
-    (G + μI) a = Jᵀ W ∂²F[v, v]         geodesic acceleration (not in the paper)
+    (G + μD) v = g + β μ D s            v the natural gradient; s the last step, β the momentum (0 in the paper)
+    (G + μD) a = Jᵀ W ∂²F[v, v]         geodesic acceleration (not in the paper); D is I in the paper
     θ(α) = θ − α v − ½ α² a             and a search for α, which never raises the loss
 
 The features F(θ) bend away from their tangent along v by ½α² ∂²F[v, v]; the correction a is the step that undoes this
@@ -11,7 +11,8 @@ to second order in the same metric (Transtrum and Sethna, 2012). Where PINNs sta
 without the correction the accepted α falls far below 1. ‖a‖ is capped at a multiple of ‖v‖, beyond which the expansion
 says nothing.
 
-A rejected step is not the end: the next one is tried with ten times the damping and a fresh preconditioner.
+A rejected step is not the end, and one shorter than `SHORT` is as good as rejected: the next one is tried with ten
+times the damping, which is taken back as steps of more than `LONG` are accepted.
 """
 
 import warnings
@@ -29,6 +30,9 @@ from natgrad.optim.damping import Auto, Damping
 from natgrad.optim.direction import PCG, Direction
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.problem import Problem
+
+
+SHORT, LONG = 2.0**-8, 0.1
 
 
 class State(eqx.Module):
@@ -124,8 +128,8 @@ class NaturalGradient(eqx.Module):
                 state.damping, largest=largest, loss=loss, gradient_norm=norm, iteration=state.iteration
             )
 
-        system, inner = self.direction.prepare(G, mu, state.direction, sub)
-        rhs = gradient + self.momentum * system.mu * state.moved if self.momentum else gradient
+        system, inner = self.direction.prepare(G, mu, state.direction, sub, state.iteration)
+        rhs = gradient + self.momentum * system.damp(state.moved) if self.momentum else gradient
         solve = system.solve(rhs, state.previous)
         v = _descent(solve.x, gradient, system)
         slope = gradient @ v
@@ -145,15 +149,17 @@ class NaturalGradient(eqx.Module):
         accepted = found.step > 0
         new = jnp.where(accepted, path(found.step), theta)
 
-        # What the quadratic model promised: α gᵀv − ½α² vᵀGv, with vᵀGv = gᵀv − μ|v|² at the solution.
-        model = found.step * slope - 0.5 * found.step**2 * (slope - system.mu * (v @ v))
+        # What the quadratic model promised: α gᵀv − ½α² vᵀGv, with vᵀGv = gᵀv − μ vᵀDv at the solution.
+        model = found.step * slope - 0.5 * found.step**2 * (slope - v @ system.damp(v))
         gain = jnp.where(accepted & (model > 0), -found.change / jnp.where(model > 0, model, 1.0), 0.0)
         state = State(
             key=key,
             iteration=state.iteration + 1,
             direction=self.direction.finish(inner, solve, accepted),
             damping=damping.update(state.damping, system.mu, gain, found.step),
-            boost=jnp.where(accepted, jnp.maximum(1.0, state.boost / 10), state.boost * 10),
+            boost=jnp.maximum(
+                1.0, state.boost * jnp.where(found.step < SHORT, 10.0, jnp.where(found.step < LONG, 1.0, 0.1))
+            ),
             previous=jnp.where(accepted, v, 0.0),
             bent=jnp.where(accepted, a, 0.0),
             moved=theta - new,
@@ -191,4 +197,4 @@ def _warn_of_round_off(dtype: jnp.dtype) -> None:
 def _descent(v: Array, gradient: Array, system: Any) -> Array:
     """v where it is a descent direction, else a gradient step of the length the largest eigenvalue allows."""
     good = jnp.all(jnp.isfinite(v)) & (gradient @ v > 0)
-    return jnp.where(good, v, gradient / (system.largest + system.mu))
+    return jnp.where(good, v, system.gradient_step(gradient))

@@ -1,7 +1,7 @@
 """The named optimizers: compositions of `NaturalGradient`, in two recipes.
 
 `recipe="default"` is what measured best; `recipe="published"` is the paper's algorithm to the letter: a preconditioner
-from scratch at every step in its published form, a cold start of pCG, no acceleration, Armijo from α = 1.
+from scratch at every step in its published form, a cold start of pCG, no acceleration, damping by μI, Armijo from α = 1.
 """
 
 from typing import Any
@@ -23,6 +23,7 @@ def NystromNGD(
     test: str = "gaussian",
     recipe: str = "default",
     damping: Damping | None = None,
+    scaling: float | None = None,
     **options: Any,
 ) -> NaturalGradient:
     """NyströmNGD: NGD by conjugate gradients with a randomized Nyström preconditioner.
@@ -34,6 +35,7 @@ def NystromNGD(
         test: "gaussian", "sampling" (columns by the diagonal) or "uniform".
         recipe: "default" or "published".
         damping: another rule for μ (`gamma` is then its own).
+        scaling: damp by μD, D = max(diag G, scaling·max diag G) normalized, in place of μI (1); see `PCG`.
         options: `gramian`, `batch`, `search`, … of `NaturalGradient`.
     """
     published = _published(recipe)
@@ -41,7 +43,7 @@ def NystromNGD(
         preconditioner = Nystrom(test=test, max_rank=max_rank, increase=20, ratio=10.0, reuse=False, method="svd")
     else:
         preconditioner = Nystrom(test=test, max_rank=max_rank)
-    return _compose(_pcg(preconditioner, maxiter, published), gamma, damping, published, options)
+    return _compose(_pcg(preconditioner, maxiter, published, scaling), gamma, damping, published, options)
 
 
 def RPCholNGD(
@@ -52,6 +54,7 @@ def RPCholNGD(
     block: int = 20,
     recipe: str = "default",
     damping: Damping | None = None,
+    scaling: float | None = None,
     **options: Any,
 ) -> NaturalGradient:
     """RPCholNGD: NGD by conjugate gradients with a randomly pivoted Cholesky preconditioner.
@@ -60,7 +63,7 @@ def RPCholNGD(
     """
     published = _published(recipe)
     preconditioner = RPCholesky(max_rank=max_rank, block=block, method="woodbury" if published else "eigh")
-    return _compose(_pcg(preconditioner, maxiter, published), gamma, damping, published, options)
+    return _compose(_pcg(preconditioner, maxiter, published, scaling), gamma, damping, published, options)
 
 
 def MatrixFreeNGD(
@@ -69,19 +72,26 @@ def MatrixFreeNGD(
     *,
     recipe: str = "default",
     damping: Damping | None = None,
+    scaling: float | None = None,
     **options: Any,
 ) -> NaturalGradient:
     """NGD by conjugate gradients without a preconditioner, the paper's baseline (520 products with G a step)."""
     published = _published(recipe)
-    return _compose(_pcg(Identity(), maxiter, published), gamma, damping, published, options)
+    return _compose(_pcg(Identity(), maxiter, published, scaling), gamma, damping, published, options)
 
 
 def FullNGD(
-    gamma: float = 10.0, *, recipe: str = "default", damping: Damping | None = None, **options: Any
+    gamma: float = 10.0,
+    *,
+    recipe: str = "default",
+    damping: Damping | None = None,
+    scaling: float | None = None,
+    **options: Any,
 ) -> NaturalGradient:
     """NGD with the Gramian assembled and factorized."""
     options.setdefault("gramian", "assembled")
-    return _compose(Direct(), gamma, damping, _published(recipe), options)
+    published = _published(recipe)
+    return _compose(Direct(scaling=_scaling(scaling, published)), gamma, damping, published, options)
 
 
 def _published(recipe: str) -> bool:
@@ -90,12 +100,17 @@ def _published(recipe: str) -> bool:
     return recipe == "published"
 
 
-def _pcg(preconditioner: Any, maxiter: int | None, published: bool) -> PCG:
+def _scaling(scaling: float | None, published: bool) -> float | None:
+    return 1.0 if scaling is None and published else scaling
+
+
+def _pcg(preconditioner: Any, maxiter: int | None, published: bool, scaling: float | None) -> PCG:
     if maxiter is None:
         maxiter = 20 if published else 40
+    options: dict[str, Any] = {"maxiter": maxiter, "scaling": _scaling(scaling, published)}
     if published:
-        return PCG(preconditioner, maxiter=maxiter, progress=0.0, warm_start=False, refresh="always")
-    return PCG(preconditioner, maxiter=maxiter)
+        options |= {"progress": 0.0, "warm_start": False, "refresh": "always"}
+    return PCG(preconditioner, **options)
 
 
 def _compose(

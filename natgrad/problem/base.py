@@ -107,6 +107,11 @@ class Problem(eqx.Module):
         return self.network(params)
 
     @property
+    def coupled(self) -> bool:
+        """Whether the metric couples the rows of the Jacobian."""
+        return type(self).coupling is not Problem.coupling
+
+    @property
     def num_parameters(self) -> int:
         return sum(leaf.size for leaf in jax.tree.leaves(self.params))
 

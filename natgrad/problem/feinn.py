@@ -208,7 +208,11 @@ class FEINNEnergy(FEINN):
         assert self.term is not None
         curvature = self.term.curvature(jax.lax.stop_gradient(self.nodal(params)))
         added = self.term.matrices(curvature)
-        numbers = jnp.full(self.lifting.size, self.free.size, jnp.int32).at[self.free].set(jnp.arange(self.free.size))
+        numbers = (
+            jnp.full(self.lifting.size, self.free.size, jnp.int32)
+            .at[self.free]
+            .set(jnp.arange(self.free.size, dtype=jnp.int32))
+        )
         term = Elementwise(added, numbers[self.term.dofs], self.free.size)
         return Coupling(Sum((self.metric, term), self.free.size), self.local + added, self.graph)
 

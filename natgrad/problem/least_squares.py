@@ -103,9 +103,7 @@ class LeastSquares(Problem):
     def covector(self, params: PyTree) -> Float[Array, " rows"]:
         """W^½ r."""
         residuals = self.residuals(params)
-        return jnp.concatenate(
-            [(jnp.sqrt(f.weights)[:, None] * residuals[f.name]).ravel() for f in self.features]
-        )
+        return jnp.concatenate([(jnp.sqrt(f.weights)[:, None] * residuals[f.name]).ravel() for f in self.features])
 
     def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
         """½ Σ w (r⁺ − r)·(r⁺ + r): exact to round-off in the difference, not in the loss."""

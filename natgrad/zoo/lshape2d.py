@@ -29,9 +29,7 @@ def mesh(uniform: int, graded: int):
     return mesh
 
 
-def build(
-    key, *, width: int = 64, depth: int = 3, degree: int = 2, uniform: int = 3, graded: int = 8
-) -> FEINNEnergy:
+def build(key, *, width: int = 64, depth: int = 3, degree: int = 2, uniform: int = 3, graded: int = 8) -> FEINNEnergy:
     space = Space(mesh(uniform, graded), degree)
     return FEINNEnergy(MLP(2, 1, width, depth, key=key), space, Form(), dirichlet=exact, exact=exact)
 

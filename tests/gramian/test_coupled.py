@@ -38,9 +38,9 @@ def metric(problem):
     space, free = problem.space, np.asarray(problem.free)
     pick = lambda form: space.assemble(form).toarray()[np.ix_(free, free)]
     if problem.least_squares and problem.metric is None:
-        full = space.assemble(
-            ng.fem.Form(diffusion=KAPPA, advection=BETA, reaction=SIGMA)
-        ).toarray()[np.ix_(free, free)]
+        full = space.assemble(ng.fem.Form(diffusion=KAPPA, advection=BETA, reaction=SIGMA)).toarray()[
+            np.ix_(free, free)
+        ]
         return full.T @ np.linalg.solve(pick(ng.fem.STIFFNESS), full)
     G = np.asarray(problem.metric.apply(jnp.eye(len(free))))
     if not problem.least_squares and problem.newton:
@@ -52,8 +52,6 @@ def metric(problem):
             whole[np.ix_(dofs, dofs)] += cells.phi.T @ ((3 * weights * values**2)[:, None] * cells.phi)
         G = G + whole[np.ix_(free, free)]
     return G
-
-
 
 
 @pytest.fixture(scope="module", params=PROBLEMS)

@@ -65,7 +65,7 @@ def test_negative_energies_count_by_size():
 @pytest.mark.parametrize(("gain", "factor"), [(0.9, 1 / 3), (0.5, 1.0), (0.1, 2.0), (0.0, 2.0), (-1.0, 2.0)])
 def test_levenberg_marquardt_follows_the_gain(gain, factor):
     rule = damping.LevenbergMarquardt()
-    state = rule.update(rule.init(jnp.dtype(float)), jnp.asarray(0.6), jnp.asarray(gain))
+    state = rule.update(rule.init(jnp.dtype(float)), jnp.asarray(0.6), jnp.asarray(gain), jnp.asarray(1.0))
     np.testing.assert_allclose(state, 0.6 * factor, rtol=1e-14)
     np.testing.assert_allclose(mu(rule, state=state), 0.6 * factor, rtol=1e-14)
 
