@@ -3,6 +3,7 @@
 Everything a user may touch is listed here; the rest is private.
 """
 
+from natgrad import fem as fem
 from natgrad.calculus import divergence as divergence
 from natgrad.calculus import gradient as gradient
 from natgrad.calculus import hessian as hessian
@@ -10,7 +11,6 @@ from natgrad.calculus import jacobian as jacobian
 from natgrad.calculus import laplacian as laplacian
 from natgrad.calculus import partial as partial
 from natgrad.calculus import value_gradient_laplacian as value_gradient_laplacian
-from natgrad import fem as fem
 from natgrad.domains import Ball as Ball
 from natgrad.domains import Box as Box
 from natgrad.domains import Interval as Interval

@@ -38,6 +38,21 @@ Cache = Annotated[bool, typer.Option(help="Keep compiled programs in the user's 
 Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders of run folders.")]
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print("natgrad", version("natgrad"))
+        raise typer.Exit
+
+
+@app.callback()
+def natgrad(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+) -> None:
+    """Natural gradient descent for neural networks that solve PDEs."""
+
+
 @app.command("list")
 def list_() -> None:
     """Problems, optimizers and presets, with sizes."""

@@ -172,7 +172,7 @@ def solve(
         errors = records[-1]["errors"] if records else (_floats(evaluate(problem, params)) if evaluate else {})
         display.finish(status, records)
     return Solution(
-        u=problem.network(params),
+        u=problem.solution(params),
         params=params,
         state=state,
         history=History(records),

@@ -41,7 +41,7 @@ class NeighbourBatches(Gramian):
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         """Forward and reverse mode through the network at all nodes: cheaper than rows, and no memory to speak of."""
         values = lambda params: feature_values(self.problem, params, self.params)
-        rows, push = jax.jvp(values, (self.params,), (ravel_pytree(self.params)[1](v),))
+        _, push = jax.jvp(values, (self.params,), (ravel_pytree(self.params)[1](v),))
         return pull(self.problem, self.params, self.coupling.apply(push))
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:

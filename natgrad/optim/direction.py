@@ -25,7 +25,6 @@ from natgrad.linalg import pcg, power_method, safe_cholesky
 from natgrad.precondition import Approximation, Nystrom, Preconditioner
 from natgrad.precondition.base import MuRule
 
-
 COUPLED = 1e-8  # the default scaling where the metric couples the rows
 
 

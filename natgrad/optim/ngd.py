@@ -31,7 +31,6 @@ from natgrad.optim.direction import PCG, Direction
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.problem import Problem
 
-
 SHORT, LONG = 2.0**-8, 0.1
 
 

@@ -1,7 +1,7 @@
 """The named optimizers: compositions of `NaturalGradient`, in two recipes.
 
 `recipe="default"` is what measured best; `recipe="published"` is the paper's algorithm to the letter: a preconditioner
-from scratch at every step in its published form, a cold start of pCG, no acceleration, damping by μI, Armijo from α = 1.
+from scratch at every step in its published form, a cold start of pCG, no acceleration, μI, Armijo from α = 1.
 """
 
 from typing import Any

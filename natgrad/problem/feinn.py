@@ -213,8 +213,8 @@ class FEINNEnergy(FEINN):
             .at[self.free]
             .set(jnp.arange(self.free.size, dtype=jnp.int32))
         )
-        term = Elementwise(added, numbers[self.term.dofs], self.free.size)
-        return Coupling(Sum((self.metric, term), self.free.size), self.local + added, self.graph)
+        term = Elementwise(local=added, dofs=numbers[self.term.dofs], size=self.free.size)
+        return Coupling(Sum(terms=(self.metric, term), size=self.free.size), self.local + added, self.graph)
 
     def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
         """⟨AP − b, δ⟩ + ½ δᵀAδ + ∫∫₀¹ W'(u + tδ) δ dt: no two energies are subtracted."""
@@ -294,7 +294,7 @@ class FEINNLeastSquares(FEINN):
     def coupling(self, params: PyTree) -> Coupling:
         if self.metric is not None:
             return Coupling(self.metric, self.local, self.graph)
-        return Coupling(NormalEquations(self.form, self.riesz, self.free.size))
+        return Coupling(NormalEquations(form=self.form, riesz=self.riesz, size=self.free.size))
 
     def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
         """(Aδ)ᵀ R⁻¹ (r + ½Aδ)."""

@@ -54,11 +54,11 @@ def allen_cahn(diffusion: float, reaction: float, modes: int = 256, times: int =
     c = chebyshev.chebfit(2 * nodes - 1, cosines, times - 1)  # (times, modes + 1)
     c = c[:, : 1 + np.flatnonzero(np.abs(c).max(axis=0) > 1e-15)[-1]]
 
-    def u(z):
+    def solution(z):
         waves = jnp.asarray(c, z.dtype) @ jnp.cos(jnp.pi * jnp.arange(c.shape[1]) * z[1])
         return _clenshaw(waves, 2 * z[0] - 1)
 
-    return u
+    return solution
 
 
 def _clenshaw(c, s):
