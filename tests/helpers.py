@@ -105,7 +105,7 @@ class Dense(eqx.Module):
     """A matrix behind the products of a Gramian."""
 
     matrix: jax.Array
-    coupled: bool = eqx.field(static=True, default=False)
+    scaling: float = eqx.field(static=True, default=1.0)
 
     @property
     def size(self):

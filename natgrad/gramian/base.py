@@ -38,9 +38,9 @@ class Gramian(eqx.Module):
         return self.problem.num_parameters
 
     @property
-    def coupled(self) -> bool:
-        """Whether the metric couples the rows of the Jacobian."""
-        return self.problem.coupled
+    def scaling(self) -> float:
+        """What the problem wants of the damping, see `Problem.scaling`."""
+        return self.problem.scaling
 
     @abc.abstractmethod
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:

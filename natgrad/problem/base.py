@@ -12,7 +12,7 @@ differentiated in u and never in frozen.
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -78,6 +78,9 @@ class Problem(eqx.Module):
     #: True where the loss is the square of a residual, and so zero at a solution.
     least_squares: eqx.AbstractClassVar[bool]
 
+    #: c of the damping's D = max(diag G, c·max diag G), unless the direction solver is told another; 1 is D = I.
+    scaling: ClassVar[float] = 1.0
+
     @abc.abstractmethod
     def loss(self, params: PyTree) -> Float[Array, ""]:
         """L(θ)."""
@@ -105,11 +108,6 @@ class Problem(eqx.Module):
     def solution(self, params: PyTree) -> Network:
         """u_θ as a callable of one point: the network itself, unless the problem makes something else of it."""
         return self.network(params)
-
-    @property
-    def coupled(self) -> bool:
-        """Whether the metric couples the rows of the Jacobian."""
-        return type(self).coupling is not Problem.coupling
 
     @property
     def num_parameters(self) -> int:

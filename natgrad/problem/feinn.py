@@ -137,6 +137,7 @@ class FEINNEnergy(FEINN):
     term: "Potential | None"
     newton: bool = eqx.field(static=True)
     least_squares: ClassVar[bool] = False
+    scaling: ClassVar[float] = 1e-8
 
     def __init__(
         self,

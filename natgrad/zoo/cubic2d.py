@@ -38,6 +38,7 @@ small = Preset(
     options={"width": 16, "cells": 8},
     steps=budget(ngd=100, quasi_newton=3_000, adam=10_000),
     solver={"max_rank": 300},
+    error=9.2e-6,  # twice the interpolant's 4.6e-6; measured 4.6e-6
 )
 benchmark = register(
     Benchmark(

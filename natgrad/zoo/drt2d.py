@@ -54,7 +54,9 @@ def build(key, *, width: int = 64, depth: int = 3, cells: int = 30, degree: int 
     )
 
 
-small = Preset({"width": 24, "cells": 8}, budget(ngd=150, quasi_newton=3_000, adam=10_000), {"max_rank": 300})
+small = Preset(
+    {"width": 24, "cells": 8}, budget(ngd=150, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, error=1.2e-3
+)
 title, equation = "Diffusion, reaction, transport in 2D, finite elements", "−∇·(κ∇u) + β·∇u + σu = f in (0,1)²"
 presets = {"small": small, "paper": Preset({"metric": "h1"}, budget(ngd=1_000, quasi_newton=25_000, adam=75_000))}
 picture = lambda options: Picture((0.0, 0.0), (1.0, 1.0), ("x", "y"), scalar(exact))

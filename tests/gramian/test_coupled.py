@@ -83,6 +83,23 @@ def test_products_agree_with_the_dense_gramian(case, strategy, batch):
     assert relative(ours, gradient) < 1e-11
 
 
+@pytest.mark.parametrize("build", [ritz, cubic, transport])
+def test_tensor_and_general_path_agree(build):
+    """The same problem on the tensor mesh and on scikit-fem's: loss, gradient, Gramian, limits."""
+    fast, general = build(square()), build(square(general=True))
+    f = jax.jit(
+        lambda problem: (
+            problem.loss(problem.params),
+            ng.gramian(problem, strategy="jacobian").loss_gradient(),
+            ng.gramian(problem, strategy="jacobian").as_matrix(),
+            problem.errors(problem.params),
+        ),
+        compiler_options=FAST,
+    )
+    for ours, theirs in zip(*(jax.tree.leaves(f(problem)) for problem in (fast, general)), strict=True):
+        assert relative(ours, theirs) < 1e-12
+
+
 @pytest.mark.parametrize("batch", [1, 30, 60, 10_000])
 def test_groups_are_a_partition_with_all_interactions(batch):
     space = triangles(degree=3)
