@@ -44,7 +44,7 @@ def build(
 
 options = {"width": 32, "depth": 2, "interior": 1_500, "boundary": 400, "initial": 200}
 steps = budget(ngd=60, quasi_newton=2_000, adam=10_000)
-small = Preset(options, steps, {"max_rank": 300}, error=1e-4)  # measured 4.8e-5
+small = Preset(options, steps, {"max_rank": 300}, error=1.1e-4)  # measured 5.4e-5
 paper = Preset({}, budget(ngd=1_000, quasi_newton=50_000, adam=150_000))
 benchmark = register(
     Benchmark(
