@@ -43,8 +43,8 @@ class Preset:
             optimizer does not have (a rank, for the direct one) does not concern it.
         published: the same in the published recipe. In both, "damping" is a rule's class (or partial of it), to be
             called with `gamma=…`; without it the recipe's own rule holds.
-        error: what NystromNGD(**solver) ends at or below after steps["ngd"], measured with key 0: the relative error
-            in the benchmark's `norm`. None where it was not measured.
+        error: what NystromNGD(**solver) ends at or below after steps["ngd"], twice what `natgrad run` measured with
+            seed 0: the relative error in the benchmark's `norm`. None where it was not measured.
     """
 
     options: Mapping[str, Any]
