@@ -3,14 +3,15 @@
     python -m benchmarks.baselines [--steps 300] [--seeds 3] [--width 16] [--points 200]
 
 First the steps and evaluations (value and gradient) that each needs until max |∇f| ≤ 1e-6 on standard functions, then
-the loss of a 2D Poisson PINN after the same number of steps, from several networks. Such a loss is a matter of luck:
-nearby starts end a factor of two apart. The geometric mean over the starts is what to compare.
+the loss of a 2D Poisson PINN after the same number of steps, from several networks. Such a loss is a matter of luck,
+a factor of two from one network to the next: the geometric mean over many is what to compare.
 """
 
 import argparse
 import functools
 import importlib.util
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -70,12 +71,12 @@ def optimistix(name: str, problem: Problem, steps: int, tolerance: float) -> tup
 
 def methods(history: int) -> dict[str, Method]:
     """All that are installed; `history` is the number of pairs of L-BFGS."""
-    lbfgs = {"maxcor": history, "ftol": 0, "maxfun": 100_000}
+    lbfgs: dict[str, Any] = {"maxcor": history, "ftol": 0, "maxfun": 100_000}
     rows: dict[str, Method] = {
         "BFGS": functools.partial(ours, BFGS()),
         "SciPy BFGS": functools.partial(scipys, "BFGS"),
-        "LBFGS": functools.partial(ours, LBFGS(history)),
-        "SciPy L-BFGS-B": functools.partial(scipys, "L-BFGS-B", **lbfgs),
+        "LBFGS": functools.partial(ours, LBFGS(history=history)),
+        "SciPy L-BFGS-B": lambda *args: scipys("L-BFGS-B", *args, **lbfgs),
         "SSBroyden": functools.partial(ours, SSBroyden()),
     }
     for name in ("BFGS", "SSBroyden") if PEERS else ():
@@ -88,7 +89,7 @@ def functions() -> None:
     print(f"{'function':16s} {'method':30s} {'steps':>6s} {'evaluations':>11s} {'value':>8s}")
     for name, (fn, start) in standard().items():
         for method, solve in methods(10).items():
-            steps, evaluations, value = solve(Function(fn, start), 2_000, 1e-6)
+            steps, evaluations, value = solve(Function(fn=fn, params=start), 2_000, 1e-6)
             print(f"{name:16s} {method:30s} {steps:6d} {evaluations:11d} {value:8.1e}", flush=True)
 
 

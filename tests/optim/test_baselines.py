@@ -140,7 +140,7 @@ def test_wolfe_gives_up_uphill_and_keeps_the_best_it_saw():
     assert not falling.wolfe
 
 
-@pytest.mark.parametrize("solver", [BFGS(), BFGS(scaled=True), SSBroyden(), SSBroyden(scaled=False)], ids=str)
+@pytest.mark.parametrize("solver", [BFGS(), BFGS(scaled=True), SSBroyden(), SSBroyden(scaled=True)], ids=str)
 def test_secant_equation(solver):
     p = 12
     H, one = matrix(p), pair(0, p)
@@ -236,7 +236,9 @@ def test_lbfgs_with_full_history_is_bfgs():
         assert quadratic(minimize(solver, problem, 6, options=FAST)[0]) < 1e-12 * quadratic(problem.params)
 
 
-@pytest.mark.parametrize("solver", [LBFGS(30), SSBroyden(), Adam(total=100, peak=1e-2)], ids=str)
+@pytest.mark.parametrize(
+    "solver", [LBFGS(30), pytest.param(SSBroyden(), marks=pytest.mark.slow), Adam(total=100, peak=1e-2)], ids=str
+)
 def test_one_trace_constant_shapes_arrays_only(solver):
     problem, traces = poisson(), []
 

@@ -1,4 +1,5 @@
-"""The self-scaled Broyden method of Al-Baali and Khalfan, as Urbán, Stefanou and Pons (2025) train PINNs with it.
+"""The self-scaled Broyden method of Al-Baali and Khalfan (2005), as Urbán, Stefanou and Pons (2025, eqs. 13–23) train
+PINNs with it.
 
 With b = sᵀBs/sᵀy and h = yᵀHy/sᵀy (B = H⁻¹, so that bh ≥ 1), each step chooses its own member of Broyden's family and
 its own scale of the old matrix:
@@ -31,7 +32,7 @@ class SSBroyden(QuasiNewton):
     """
 
     search: Wolfe = eqx.field(default=Wolfe())
-    scaled: bool = eqx.field(static=True, default=True)
+    scaled: bool = eqx.field(static=True, default=False)
     cautious: ClassVar[bool] = True
 
     def empty(self, size: int, dtype: Any) -> Float[Array, "p p"]:
