@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = ("custom_loop", "hard_boundary", "inverse", "own_metric", "own_pde", "vector_problem")
+SCRIPTS = ("custom_loop", "feinn_mesh", "hard_boundary", "inverse", "own_metric", "own_pde", "vector_problem")
 SMALLER = {
     "interior(10_000": "interior(200",
     "boundary(1_000": "boundary(60",

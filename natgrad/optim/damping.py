@@ -116,12 +116,19 @@ class LevenbergMarquardt(Damping):
 
 
 class Auto(Damping):
-    """The paper's choice for the kind of problem: `LossPower` for least squares, `Geometric` for energies."""
+    """`LossPower` for least squares, `LevenbergMarquardt` for energies; with `published` the paper's `Geometric`.
+
+    2⁻ᵏ is gone after some 30 steps, whether the minimum is near by then or not: on meshes with corners and holes the
+    steps become short there, and a rule that looks at them came 10 to 50 times further in 60 steps.
+    """
 
     gamma: float = eqx.field(static=True, default=10.0)
+    published: bool = eqx.field(static=True, default=False)
 
     def resolve(self, problem: Problem) -> Damping:
-        return LossPower(self.gamma) if problem.least_squares else Geometric(self.gamma)
+        if problem.least_squares:
+            return LossPower(self.gamma)
+        return Geometric(self.gamma) if self.published else LevenbergMarquardt(self.gamma)
 
     def extra(self, state, loss, gradient_norm, iteration):
         return jnp.zeros_like(loss)

@@ -71,8 +71,8 @@ class NaturalGradient(eqx.Module):
 
     Arguments:
         direction: `PCG(preconditioner=…)` or `Direct()`.
-        damping: the rule for μ; by default the paper's max(γ·eps·λ̂₁, 1e-4 L²) for least squares and
-            max(γ·eps·λ̂₁, 2⁻ᵏ) for energies.
+        damping: the rule for μ; by default the paper's max(γ·eps·λ̂₁, 1e-4 L²) for least squares, and
+            Levenberg–Marquardt's for energies.
         search: `Armijo()` or `GridSearch()`.
         gramian: the strategy, see `ng.gramian`.
         batch: points at a time, for the strategies that have batches.

@@ -124,4 +124,6 @@ def _compose(
             raise ValueError(f"unknown option {name!r}: beside its own, this optimizer takes {', '.join(known)}")
     if published:
         options = {"acceleration": 0.0, "search": Armijo(), **options}
-    return NaturalGradient(direction=direction, damping=Auto(gamma) if damping is None else damping, **options)
+    return NaturalGradient(
+        direction=direction, damping=Auto(gamma, published) if damping is None else damping, **options
+    )

@@ -73,7 +73,8 @@ def test_levenberg_marquardt_follows_the_gain(gain, factor):
 def test_auto_goes_by_the_kind_of_problem():
     squares, energy = SimpleNamespace(least_squares=True), SimpleNamespace(least_squares=False)
     assert damping.Auto(3.0).resolve(squares) == damping.LossPower(3.0)
-    assert damping.Auto(3.0).resolve(energy) == damping.Geometric(3.0)
+    assert damping.Auto(3.0).resolve(energy) == damping.LevenbergMarquardt(3.0)
+    assert damping.Auto(3.0, published=True).resolve(energy) == damping.Geometric(3.0)
     assert damping.Spectral(3.0).resolve(energy) == damping.Spectral(3.0)
 
 
