@@ -14,6 +14,7 @@ from natgrad.zoo import _reference
 
 NAMES = zoo.names()
 SIZES = {"width": 6, "depth": 1, "interior": 64, "boundary": 24, "initial": 16, "sensors": 16, "cells": 3}
+PAPER = {"poisson3d": 8641, "heat3d": 8705, "kovasznay": 2 * (135 + 2 * 2070) + 92 + 46}  # parameters, Appendix B
 ENOUGH = {"gross_pitaevskii": {"interior": 3_600}, "nonlinear_poisson": {"interior": 900}}  # for exact integrals
 
 
@@ -148,21 +149,27 @@ def test_small_preset_reaches_its_error(benchmark):
     assert solution.errors[benchmark.norm] <= preset.error
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAPER)
+def test_papers_networks(name):
+    sizes = {k: 20 for k in zoo.get(name).options if k in ("interior", "boundary", "initial")}
+    assert zoo.get(name).build(jax.random.key(0), **sizes).num_parameters == PAPER[name]
+
+
 def test_papers_presets():
-    """Sizes of the networks and budgets: Appendix B of the paper."""
-    for name, parameters in {"poisson3d": 8641, "heat3d": 8705, "kovasznay": 2 * (135 + 2 * 2070) + 92 + 46}.items():
+    """Points and budgets: Appendix B of the paper."""
+    for name in PAPER:
         preset = zoo.get(name).presets["paper"]
         options = {k: v for k, v in zoo.get(name).options.items() if k in ("interior", "boundary", "initial")}
         assert options["interior"].default == 10_000
         assert sum(p.default for k, p in options.items() if k != "interior") == 1_000
         assert preset.options == {}
         assert preset.steps["ngd"] == (2_000 if name == "kovasznay" else 1_000)
-        sizes = dict.fromkeys(options, 20)
-        assert zoo.get(name).build(jax.random.key(0), **sizes).num_parameters == parameters
     assert zoo.get("kovasznay").presets["paper"].published["damping"] is ng.damping.LevenbergMarquardt
 
 
-@pytest.mark.parametrize("dim", [5, 10, 100])
+@pytest.mark.slow
+@pytest.mark.parametrize("dim", [10, 100])
 def test_poisson_in_many_dimensions(dim):
     benchmark = zoo.get("poisson_nd")
     problem = tiny(benchmark, dim=dim)
@@ -177,6 +184,7 @@ def test_poisson_nd_refuses_one_dimension():
         zoo.get("poisson_nd").build(jax.random.key(0), dim=1)
 
 
+@pytest.mark.slow
 def test_references_agree_with_finer_ones():
     z = jax.random.uniform(jax.random.key(0), (50, 2), minval=jnp.array([0.01, -1]), maxval=1.0)
     for coarse, fine in (
