@@ -1,7 +1,7 @@
 """The Poisson equation in any dimension d: −Δu = f in the unit cube, u given on the boundary.
 
 u is Σ cos πxᵢ below ten dimensions, x₁x₂ + x₃x₄ + … for even d below 100, and |x|² otherwise. The boundary has weight
-100, about the square of π²: without it, it is lost beside the Laplacian.
+100, about the square of π², the scale of the Laplacian.
 """
 
 import jax
