@@ -3,7 +3,7 @@
     benchmark = zoo.get("poisson3d")                       # imports natgrad/zoo/poisson3d.py, and nothing else
     preset = benchmark.preset("small")
     problem = benchmark.problem(jax.random.key(0), "small", width=16)
-    solution = ng.solve(problem, ng.NystromNGD(**preset.solver), steps=preset.steps["ngd"])
+    solution = ng.solve(problem, ng.NystromNGD(max_rank=300), steps=preset.steps["ngd"])
 
 A problem file has a function `build(key, *, …) -> Problem`, whose typed keyword arguments are the options of the
 problem, and ends with `benchmark = register(Benchmark(…))`. To add a problem, add its file; a user's own
