@@ -301,26 +301,39 @@ def setup(cache: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """The command line; ends the process."""
     try:
+        code = command(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output, `head` say, has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
+
+
+def command(arguments: list[str] | None) -> int:
+    """The exit code of a command line."""
+    try:
         code = app(arguments, prog_name="natgrad", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        return code if isinstance(code, int) else 0
     except typer.Exit as stop:
-        sys.exit(stop.exit_code)
+        return stop.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        return 130
+    except BrokenPipeError:
+        raise
     except ValueError as error:
-        complain(str(error))
+        return complain(str(error))
     except OSError as error:
-        complain(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
+        return complain(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
     except Exception as error:
         if not hasattr(error, "format_message"):  # the parser's own complaints have it, and nothing else does
             raise
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
-            sys.exit(2)
-        complain(error.format_message())
+            return 2
+        return complain(error.format_message())
 
 
-def complain(message: str) -> None:
+def complain(message: str) -> int:
     """One line, exit code 2."""
     print("natgrad:", " ".join(message.split()), file=sys.stderr)
-    sys.exit(2)
+    return 2

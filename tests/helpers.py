@@ -1,5 +1,7 @@
 """Small problems every room is tested on, and the dense truth about their Gramians."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -94,6 +96,26 @@ def dense_gramian(problem, params):
             w = w * np.asarray(jax.vmap(lambda *row, b=block: b.density(frozen, *row))(*block.inputs))
         G += np.einsum("n,nki,nkj->ij", w, J, J)
     return G
+
+
+def check_products(problem, dense, strategy: str, batch: int | None, tol: float) -> None:
+    """The five products of a strategy against the dense Gramian, and its gradient against reverse mode."""
+    p = problem.num_parameters
+    V = jax.random.normal(jax.random.key(0), (p, 5))
+    indices = jnp.asarray([0, 3, 3, p - 1])
+
+    @partial(jax.jit, compiler_options=FAST)
+    def everything(problem, V):
+        G = ng.gramian(problem, problem.params, strategy, batch=batch)
+        gradient = ravel_pytree(jax.grad(problem.loss)(problem.params))[0]
+        products = (G.mv(V[:, 0]), G.mm(V), G.diagonal(), G.columns(indices), G.as_matrix())
+        return products, (G.loss_gradient(), gradient)
+
+    products, (ours, gradient) = everything(problem, V)
+    truth = (dense @ V[:, 0], dense @ V, np.diag(dense), dense[:, np.asarray(indices)], dense)
+    for product, expected in zip(products, truth, strict=True):
+        assert relative(product, expected) < tol
+    assert relative(ours, gradient) < tol
 
 
 def relative(a, b) -> float:

@@ -37,6 +37,17 @@ def test_list(here, capsys):
         assert name in out
 
 
+@pytest.mark.parametrize("words", [["list"], ["--version"], []])
+def test_a_reader_that_goes_early_is_no_error(words):
+    """As in `natgrad list | head -0`: no traceback."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "natgrad", *words], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode == 1
+
+
 def test_run_report_and_the_rest(here, capsys):
     """One run, then everything that is made from it."""
     assert natgrad("run", "poisson3d", "--optimizer", "ngd-full", *TINY, "--steps", 6, "--evaluate-every", 2) == 0

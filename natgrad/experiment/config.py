@@ -17,8 +17,9 @@ import jax
 from natgrad import zoo
 from natgrad.experiment import optimizers
 from natgrad.experiment.files import plain
-from natgrad.experiment.settings import parse, split, suggest
+from natgrad.experiment.settings import parse, split
 from natgrad.problem import Problem
+from natgrad.zoo.registry import suggest
 
 EVALUATIONS = 200  # of the error in the course of a run, about, where nothing else is asked for
 IDENTITY = ("problem", "optimizer", "recipe", "preset", "seed", "evaluate_every", "options", "dtype")
@@ -170,7 +171,7 @@ def _sort(settings: Sequence[str], benchmark: zoo.Benchmark, solver: Any) -> tup
         elif key.rpartition(".")[2] in names or parts:
             of_solver.append((key, text))
         else:
-            raise ValueError(f"unknown option {key!r}: {suggest(key, {*benchmark.options, *names})}")
+            raise ValueError(f"unknown option {key!r}: {suggest(key, sorted({*benchmark.options, *names}))}")
     return of_problem, of_solver
 
 

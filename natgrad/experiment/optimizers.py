@@ -13,14 +13,14 @@ from typing import Any
 
 import equinox as eqx
 
-from natgrad.experiment.settings import parse, suggest
+from natgrad.experiment.settings import parse
 from natgrad.gramian.choose import choose
 from natgrad.optim import FullNGD, MatrixFreeNGD, NystromNGD, RPCholNGD
 from natgrad.optim import damping as dampings
 from natgrad.optim.linesearch import Armijo, GridSearch, LineSearch
+from natgrad.optim.recipes import RECIPES
 from natgrad.problem import Problem
-
-RECIPES = ("default", "published")
+from natgrad.zoo.registry import suggest
 
 
 def _baseline(name: str) -> Callable[..., Any]:
@@ -101,7 +101,7 @@ def set_option(solver: Any, key: str, text: str) -> Any:
     known = options(solver)
     paths = _matching(key, known)
     if not paths:
-        names = {path.rpartition(".")[2] for path in known}
+        names = sorted({path.rpartition(".")[2] for path in known})
         raise ValueError(f"unknown solver option {key!r}: {suggest(key.rpartition('.')[2], names)}")
     if len(paths) > 1:
         raise ValueError(f"the option {key!r} is ambiguous: write one of {', '.join(f'solver.{p}' for p in paths)}")

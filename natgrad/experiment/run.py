@@ -128,7 +128,7 @@ def last_checkpoint(folder: Path, prepared: Prepared, key: Any, say: Say) -> tup
         last: dict[str, Any] = records[-1] if records else {"loss": math.nan, "errors": {}}
         status = good.status or "steps"
         solution = Solution(
-            prepared.problem.network(params), params, state, History(records),
+            prepared.problem.solution(params), params, state, History(records),
             last["loss"], last["errors"], status, good.step, good.time, 0.0,
         )  # fmt: skip
         return solution, good.history["bytes"]

@@ -1,20 +1,11 @@
 """`--set key=value`: text from the command line, checked against the type of the option it is meant for."""
 
-import difflib
 import math
 import types
 import typing
-from collections.abc import Iterable
 from typing import Any
 
 WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """“did you mean …?” where something is close, and what there is."""
-    known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return (f"did you mean {close[0]}? " if close else "") + f"there are {', '.join(known) or 'none'}"
 
 
 def split(text: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import difflib
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ class Benchmark:
     def preset(self, name: str = "small") -> Preset:
         """A preset by name."""
         if name not in self.presets:
-            raise ValueError(f"unknown preset {name!r} of {self.name}: {_suggest(name, tuple(self.presets))}")
+            raise ValueError(f"unknown preset {name!r} of {self.name}: {suggest(name, self.presets)}")
         return self.presets[name]
 
     def problem(self, key: PRNGKeyArray, preset: str = "small", **options: Any) -> Problem:
@@ -131,7 +131,7 @@ class Benchmark:
         """The options themselves, if all of them are the problem's."""
         for name in options:
             if name not in self.options:
-                raise ValueError(f"unknown option {name!r} of {self.name}: {_suggest(name, tuple(self.options))}")
+                raise ValueError(f"unknown option {name!r} of {self.name}: {suggest(name, self.options)}")
         return options
 
 
@@ -155,12 +155,14 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Benchmark:
     """The problem of that name."""
     if name not in names():
-        raise ValueError(f"unknown problem {name!r}: {_suggest(name, names())}")
+        raise ValueError(f"unknown problem {name!r}: {suggest(name, names())}")
     if name not in _REGISTERED:
         importlib.import_module(f"natgrad.zoo.{name}")
     return _REGISTERED[name]
 
 
-def _suggest(name: str, known: tuple[str, ...]) -> str:
+def suggest(name: str, known: Iterable[str]) -> str:
+    """“did you mean …?” where something is close, and what there is."""
+    known = tuple(known)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return (f"did you mean {close[0]}? " if close else "") + f"There are {', '.join(known)}"
+    return (f"did you mean {close[0]}? There" if close else "there") + f" are {', '.join(known) or 'none'}"

@@ -1,7 +1,5 @@
 """Every strategy against the dense Gramian, on scalar and vector residuals and on energy metrics."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
 from natgrad.gramian.choose import choose
-from tests.helpers import FAST, dense_gramian, energy, flow, poisson, relative
+from tests.helpers import check_products, dense_gramian, energy, flow, poisson, relative
 
 PROBLEMS = {
     "scalar": poisson,
@@ -44,23 +42,7 @@ def case(request):
 
 @pytest.mark.parametrize(("strategy", "batch"), STRATEGIES)
 def test_products_agree_with_the_dense_gramian(case, strategy, batch):
-    problem, dense = case
-    p = problem.num_parameters
-    V = jax.random.normal(jax.random.key(0), (p, 5))
-    indices = jnp.asarray([0, 3, 3, p - 1])
-
-    @partial(jax.jit, compiler_options=FAST)
-    def everything(problem, V):
-        G = ng.gramian(problem, problem.params, strategy, batch=batch)
-        gradient = ravel_pytree(jax.grad(problem.loss)(problem.params))[0]
-        products = (G.mv(V[:, 0]), G.mm(V), G.diagonal(), G.columns(indices), G.as_matrix())
-        return products, (G.loss_gradient(), gradient)
-
-    products, (ours, gradient) = everything(problem, V)
-    truth = (dense @ V[:, 0], dense @ V, np.diag(dense), dense[:, np.asarray(indices)], dense)
-    for product, expected in zip(products, truth, strict=True):
-        assert relative(product, expected) < 1e-12
-    assert relative(ours, gradient) < 1e-12
+    check_products(*case, strategy, batch, tol=1e-12)
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -16,7 +16,6 @@ import natgrad as ng
 from natgrad.optim import BFGS, LBFGS, Adam, SSBroyden, Wolfe
 from natgrad.optim.baselines import dense
 from natgrad.optim.baselines.quasi_newton import Pair
-from natgrad.optim.baselines.ssbroyden import scaling
 from tests.helpers import FAST, poisson, relative
 from tests.optim.functions import Function, minimize, quadratic, rosenbrock, standard
 
@@ -175,7 +174,7 @@ def test_ssbroyden_update_is_its_formula():
 
 @pytest.mark.parametrize(("b", "h"), [(0.2, 7.0), (5.0, 3.0), (40.0, 0.3), (1.0, 1.0), (1e-3, 2e3)])
 def test_ssbroyden_scales_curvature_down_only_and_keeps_it_positive(b, h):
-    tau, phi = scaling(jnp.asarray(b), jnp.asarray(h), 20)
+    tau, phi = ng.SSBroyden().rule(jnp.asarray(b), jnp.asarray(h), 20)
     assert 0 < tau <= 1 + 1e-12
     # H⁺ > 0 where φ > −1/(bh − 1), the degenerate member of the family.
     assert phi * (b * h - 1) > -1

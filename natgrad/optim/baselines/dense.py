@@ -6,15 +6,44 @@
 one reads and writes it for the update; H⁺∇L⁺, the next direction, then costs vectors only.
 """
 
+import abc
 from collections.abc import Callable
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from natgrad.optim.baselines.quasi_newton import Pair
+from natgrad.optim.baselines.quasi_newton import Pair, QuasiNewton
+from natgrad.optim.baselines.wolfe import Wolfe
 
-#: (b, h, p) ↦ (τ, φ), with b = sᵀBs/sᵀy, h = yᵀHy/sᵀy and p the number of parameters.
-Rule = Callable[[Array, Array, int], tuple[Array, Array]]
+Scalar = Float[Array, ""]
+Rule = Callable[[Scalar, Scalar, int], tuple[Scalar, Scalar]]
+
+
+class DenseQuasiNewton(QuasiNewton):
+    """A member of the family, chosen by its `rule`; its memory is a matrix of p² numbers.
+
+    Arguments:
+        search: the line search.
+        scaled: whether the first matrix is (sᵀy/yᵀy) I (Nocedal and Wright, 2006, eq. 6.20) or I.
+    """
+
+    search: Wolfe = eqx.field(default=Wolfe())
+    scaled: bool = eqx.field(static=True, default=False)
+    cautious: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def rule(self, b: Scalar, h: Scalar, p: int) -> tuple[Scalar, Scalar]:
+        """τ and φ, from b = sᵀBs/sᵀy, h = yᵀHy/sᵀy and the number p of parameters."""
+
+    def empty(self, size: int, dtype: Any) -> Float[Array, "p p"]:
+        return jnp.zeros((size, size), dtype)
+
+    def update(
+        self, memory: Float[Array, "p p"], fresh: Bool[Array, ""], pair: Pair
+    ) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
+        return update(memory, fresh, pair, self.rule, self.scaled)
 
 
 def update(

@@ -12,18 +12,12 @@ its own scale of the old matrix:
 τ ≤ 1 shrinks a curvature found too large, which BFGS alone corrects slowly.
 """
 
-from typing import Any, ClassVar
-
-import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
-from natgrad.optim.baselines.dense import update
-from natgrad.optim.baselines.quasi_newton import Pair, QuasiNewton
-from natgrad.optim.baselines.wolfe import Wolfe
+from natgrad.optim.baselines.dense import DenseQuasiNewton
 
 
-class SSBroyden(QuasiNewton):
+class SSBroyden(DenseQuasiNewton):
     """Self-scaled Broyden; its memory is a matrix of p² numbers.
 
     Arguments:
@@ -31,31 +25,17 @@ class SSBroyden(QuasiNewton):
         scaled: whether the first matrix is (sᵀy/yᵀy) I (Nocedal and Wright, 2006, eq. 6.20) or I.
     """
 
-    search: Wolfe = eqx.field(default=Wolfe())
-    scaled: bool = eqx.field(static=True, default=False)
-    cautious: ClassVar[bool] = True
-
-    def empty(self, size: int, dtype: Any) -> Float[Array, "p p"]:
-        return jnp.zeros((size, size), dtype)
-
-    def update(
-        self, memory: Float[Array, "p p"], fresh: Bool[Array, ""], pair: Pair
-    ) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
-        return update(memory, fresh, pair, scaling, self.scaled)
-
-
-def scaling(b: Float[Array, ""], h: Float[Array, ""], p: int) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """τ and φ."""
-    a = jnp.maximum(b * h - 1, jnp.finfo(b.dtype).eps)
-    rho = jnp.minimum(1.0, h * (1 - jnp.sqrt(a / (1 + a))))
-    theta = jnp.maximum((rho - 1) / a, jnp.minimum(1 / rho, (1 - b) / b))
-    sigma = 1 + a * theta
-    shrink = jnp.minimum(1.0, 1 / b)
-    root = sigma ** (-1 / max(p - 1, 1))
-    positive = theta > 0
-    tau = jnp.where(
-        positive,
-        shrink * jnp.minimum(root, 1 / jnp.where(positive, theta, 1.0)),
-        jnp.minimum(shrink * root, sigma),
-    )
-    return tau, (1 - theta) / sigma
+    def rule(self, b, h, p):
+        a = jnp.maximum(b * h - 1, jnp.finfo(b.dtype).eps)
+        rho = jnp.minimum(1.0, h * (1 - jnp.sqrt(a / (1 + a))))
+        theta = jnp.maximum((rho - 1) / a, jnp.minimum(1 / rho, (1 - b) / b))
+        sigma = 1 + a * theta
+        shrink = jnp.minimum(1.0, 1 / b)
+        root = sigma ** (-1 / max(p - 1, 1))
+        positive = theta > 0
+        tau = jnp.where(
+            positive,
+            shrink * jnp.minimum(root, 1 / jnp.where(positive, theta, 1.0)),
+            jnp.minimum(shrink * root, sigma),
+        )
+        return tau, (1 - theta) / sigma
