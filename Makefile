@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DOCS_VENV := .venv-docs
+DOCS   := $(DOCS_VENV)/.installed
 
-.PHONY: help env demo test test-slow lint format bench clean
+.PHONY: help env demo test test-slow lint format bench docs docs-serve clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -41,5 +43,16 @@ bench: env       ## every part of a step against the machine's own rates, and th
 	$(BIN)/python -m benchmarks.step
 	$(BIN)/python -m benchmarks.memory
 
+docs: $(DOCS)    ## build the site into site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
+docs-serve: $(DOCS)  ## show the site at http://127.0.0.1:8000 while you write
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs serve
+
+$(DOCS): pyproject.toml  # an environment of its own: the tests do not wait for it
+	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
 clean:           ## remove the environment and everything made
-	rm -rf $(VENV) out dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) site out dist build .pytest_cache .mypy_cache .ruff_cache
