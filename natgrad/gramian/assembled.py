@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, pull
 from natgrad.gramian.batched import batches
+from natgrad.gramian.choose import DEFAULT_BATCH
 from natgrad.gramian.stored import StoredJacobian
 from natgrad.problem import Problem
 
@@ -49,6 +50,9 @@ class Assembled(Gramian):
 
     def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
         return pull(self.problem, self.params, values)
+
+    def kernel(self, squares: Float[Array, " p"] | None = None) -> Float[Array, "rows rows"]:
+        return batches(self.problem, self.params, DEFAULT_BATCH).kernel(squares)
 
     def loss_gradient(self) -> Float[Array, " p"]:
         return super().loss_gradient() if self.gradient is None else self.gradient

@@ -6,7 +6,8 @@ components), so that G = AᵀA, and gives the same five products (Table 1 of the
     mv(v) = G v      mm(V) = G V      diagonal() = diag G      columns(i) = G[:, i]      as_matrix() = G
 
 and `pullback(f) = Jᵀ W f`. Where the metric couples the rows (finite elements), W is an operator G_h between them, the
-rows of A are those of J itself, and G = Aᵀ G_h A. No strategy adds damping: μ belongs to the direction solver. Vectors
+rows of A are those of J itself, and G = Aᵀ G_h A. Where the points are spread over devices (`natgrad.parallel`), a
+device has its own rows of A, rows in and out are these alone, and sums over rows are `total`s. No strategy adds damping: μ belongs to the direction solver. Vectors
 are flat, in the order of `jax.flatten_util.ravel_pytree`.
 """
 
@@ -18,6 +19,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
+from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
 
 CHUNK = 64  # points whose rows a CPU computes at a time
@@ -66,25 +68,38 @@ class Gramian(eqx.Module):
     def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
         """Aᵀ values."""
 
-    def pullback(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
-        """Jᵀ W values, or Jᵀ G_h values."""
+    def push(self, v: Float[Array, " p"]) -> Float[Array, " rows"]:
+        """A v."""
+        tangent = ravel_pytree(self.params)[1](v)
+        return jax.jvp(lambda p: weighted_features(self.problem, p, self.params), (self.params,), (tangent,))[1]
+
+    def kernel(self, squares: Float[Array, " p"] | None = None) -> Float[Array, "rows rows"]:
+        """A diag(squares) Aᵀ, dense; squares are 1 by default."""
+        raise ValueError(f"the Gramian {type(self).__name__} couples the rows: it has no kernel A Aᵀ")
+
+    def weigh(self, values: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        """c with Jᵀ W values = Aᵀ c: W^½ values, or G_h values."""
         coupling = self.problem.coupling(self.params)
         weighted = sqrt_weights(self.problem, self.params) * values
-        return self.pull(weighted if coupling is None else coupling.apply(weighted))
+        return weighted if coupling is None else coupling.apply(weighted)
+
+    def pullback(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        """Jᵀ W values, or Jᵀ G_h values."""
+        return self.pull(self.weigh(values))
 
     def loss_gradient(self) -> Float[Array, " p"]:
         """∇L(θ): from this Gramian's own Jacobian where the loss sees the features alone, else by reverse mode."""
         covector = self.problem.covector(self.params)
         if covector is not None:
             return self.pull(covector)
-        return ravel_pytree(jax.grad(self.problem.loss)(self.params))[0]
+        return mean(ravel_pytree(jax.grad(self.problem.loss)(self.params))[0])
 
 
 def pull(problem: Problem, params: PyTree, values: Float[Array, " rows"]) -> Float[Array, " p"]:
     """Aᵀ values by one reverse pass."""
     _, vjp = jax.vjp(lambda p: weighted_features(problem, p, params), params)
     (out,) = vjp(values)
-    return ravel_pytree(out)[0]
+    return total(ravel_pytree(out)[0])
 
 
 def feature_values(problem: Problem, params: PyTree, frozen: PyTree | None = None) -> Float[Array, " rows"]:

@@ -4,6 +4,7 @@ Blocks whose number of points is not a multiple of B are filled up with copies o
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import equinox as eqx
@@ -14,7 +15,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, pull, weighted_jacobian
 from natgrad.gramian.neighbours import NeighbourBatches
-from natgrad.linalg import cross, gram, gram_diagonal
+from natgrad.linalg import cross, gram, gram_diagonal, row_gram
+from natgrad.parallel import total as add_up
 from natgrad.problem import Features, Problem
 
 
@@ -69,6 +71,48 @@ class BatchedJacobian(Gramian):
     def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
         return pull(self.problem, self.params, values)
 
+    def push(self, v: Float[Array, " p"]) -> Float[Array, " rows"]:
+        tangent = ravel_pytree(self.params)[1](v)
+
+        def rows(batch: tuple, block: Features) -> Array:
+            inputs, weights = batch
+            frozen = jax.lax.stop_gradient(self.problem.network(self.params))
+            features = lambda p: block.at(self.problem.network(p), frozen, inputs)
+            out = jax.jvp(features, (self.params,), (tangent,))[1]
+            return jnp.sqrt(jnp.maximum(block.metric_weights(frozen, inputs, weights), 0.0))[:, None] * out
+
+        blocks = self.problem.features
+        parts = [jax.lax.map(partial(rows, block=f), _split((f.inputs, f.weights), self.batch)) for f in blocks]
+        return jnp.concatenate([part.ravel()[: f.rows] for f, part in zip(blocks, parts, strict=True)])
+
+    def kernel(self, squares: Float[Array, " p"] | None = None) -> Float[Array, "rows rows"]:
+        """Tile by tile of its lower half, the rows of both batches recomputed."""
+        blocks = self.problem.features
+        scale = 1.0 if squares is None else jnp.sqrt(squares)
+        split = [_split((f.inputs, f.weights), self.batch) for f in blocks]
+
+        def rows(k: int, i: Array) -> Array:
+            inputs, weights = jax.tree.map(lambda a: a[i], split[k])
+            return scale * weighted_jacobian(self.problem, blocks[k], self.params, inputs, weights)
+
+        def tiles(k: int, m: int) -> Array:
+            """The rows of block k against those of block m."""
+            (count, height), (others, width) = (split[b][1].shape for b in (k, m))
+            height, width = height * blocks[k].size, width * blocks[m].size
+
+            def across(i: Array, K: Array) -> Array:
+                A = rows(k, i)
+                tile = lambda j, K: jax.lax.dynamic_update_slice(K, row_gram(A, rows(m, j)), (i * height, j * width))
+                return jax.lax.fori_loop(0, i + 1 if k == m else others, tile, K)
+
+            K = jnp.zeros((count * height, others * width), self.problem.dtype)
+            return jax.lax.fori_loop(0, count, across, K)[: blocks[k].rows, : blocks[m].rows]
+
+        order = range(len(blocks))
+        above = lambda k, m: jnp.zeros((blocks[k].rows, blocks[m].rows), self.problem.dtype)
+        lower = jnp.block([[(tiles if m <= k else above)(k, m) for m in order] for k in order])
+        return jnp.tril(lower) + jnp.tril(lower, -1).T
+
     def _sum_rows(self, product: Callable[[Array], Array], start: Array) -> Array:
         """Σ_b product(A_b)."""
         return self._sum(
@@ -88,7 +132,7 @@ class BatchedJacobian(Gramian):
                 return total + contribution(block, inputs, weights), None
 
             total, _ = jax.lax.scan(add, total, batches)
-        return total
+        return add_up(total)
 
 
 def _split(arrays: tuple[tuple[Array, ...], Array], batch: int) -> tuple[tuple[Array, ...], Array]:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, weighted_features
 from natgrad.gramian.batched import batches
+from natgrad.parallel import total
 from natgrad.problem import Coupling, Problem
 
 COLUMNS = 16  # vectors pushed through the network at a time
@@ -23,7 +24,7 @@ class Linearized(Gramian):
 
     problem: Problem
     params: PyTree
-    push: jax.tree_util.Partial
+    linear: jax.tree_util.Partial
     coupling: Coupling | None
     batch: int = eqx.field(static=True)
     reason: str = eqx.field(static=True)
@@ -33,18 +34,18 @@ class Linearized(Gramian):
         self.problem, self.params, self.batch, self.reason = problem, params, batch, reason
         self.coupling = problem.coupling(params)
         _, push = jax.linearize(lambda p: weighted_features(problem, p, params), params)
-        self.push = jax.tree_util.Partial(push)
+        self.linear = jax.tree_util.Partial(push)
 
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
-        rows = self.push(ravel_pytree(self.params)[1](v))
-        return self.pull(rows if self.coupling is None else self.coupling.apply(rows))
+        return total(self._own(v))
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
-        return jax.lax.map(self.mv, V.T, batch_size=min(COLUMNS, V.shape[1])).T
+        return total(jax.lax.map(self._own, V.T, batch_size=min(COLUMNS, V.shape[1]))).T
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
         unit = lambda i: jnp.zeros(self.size, self.problem.dtype).at[i].set(1.0)
-        return jax.lax.map(lambda i: self.mv(unit(i)), indices, batch_size=min(COLUMNS, indices.shape[0])).T
+        products = jax.lax.map(lambda i: self._own(unit(i)), indices, batch_size=min(COLUMNS, indices.shape[0]))
+        return total(products).T
 
     def diagonal(self) -> Float[Array, " p"]:
         return batches(self.problem, self.params, self.batch).diagonal()
@@ -53,5 +54,19 @@ class Linearized(Gramian):
         return batches(self.problem, self.params, self.batch).as_matrix()
 
     def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
-        (out,) = jax.linear_transpose(self.push, self.params)(values)
+        return total(self._pull(values))
+
+    def push(self, v: Float[Array, " p"]) -> Float[Array, " rows"]:
+        return self.linear(ravel_pytree(self.params)[1](v))
+
+    def _pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        (out,) = jax.linear_transpose(self.linear, self.params)(values)
         return ravel_pytree(out)[0]
+
+    def _own(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
+        """What the rows of this device give of G v."""
+        rows = self.push(v)
+        return self._pull(rows if self.coupling is None else self.coupling.apply(rows))
+
+    def kernel(self, squares: Float[Array, " p"] | None = None) -> Float[Array, "rows rows"]:
+        return batches(self.problem, self.params, self.batch).kernel(squares)

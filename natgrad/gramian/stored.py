@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import CHUNK, Gramian, weighted_jacobian
-from natgrad.linalg import cross, gram, gram_diagonal, matmul
+from natgrad.linalg import cross, gram, gram_diagonal, matmul, row_gram
+from natgrad.parallel import columns, inside, total
 from natgrad.problem import Coupling, Features, Problem
 
 COLUMNS = 1024  # of A that a coupling is applied to at a time, where it must be to all
@@ -70,6 +71,18 @@ class StoredJacobian(Gramian):
     def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
         return _sum(f @ A for f, A in zip(self._split(values), self.blocks, strict=True))
 
+    def push(self, v: Float[Array, " p"]) -> Float[Array, " rows"]:
+        return jnp.concatenate([A @ v for A in self.blocks])
+
+    def kernel(self, squares: Float[Array, " p"] | None = None) -> Float[Array, "rows rows"]:
+        if self.coupling is not None:
+            return super().kernel(squares)
+        if inside():  # all rows of some columns a device: no device ever has the whole of A
+            A = columns(self.jacobian if squares is None else self.jacobian * jnp.sqrt(squares))
+            return total(row_gram(A, A))
+        scaled = self.blocks if squares is None else [A * squares for A in self.blocks]
+        return jnp.block([[row_gram(A, B) for B in self.blocks] for A in scaled])
+
     def _coupled(self, parts: list[Array]) -> Iterable[tuple[Array, Array]]:
         """Rows of each block with the metric applied to them, beside the blocks."""
         if self.coupling is not None:
@@ -108,4 +121,4 @@ def _pieces(block: Features) -> Iterator[tuple[tuple[Array, ...], Array]]:
 
 
 def _sum(parts: Iterable[Array]) -> Array:
-    return reduce(operator.add, parts)
+    return total(reduce(operator.add, parts))

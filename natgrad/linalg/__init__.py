@@ -17,6 +17,7 @@ from natgrad.linalg.products import cross as cross
 from natgrad.linalg.products import gram as gram
 from natgrad.linalg.products import gram_diagonal as gram_diagonal
 from natgrad.linalg.products import matmul as matmul
+from natgrad.linalg.products import row_gram as row_gram
 from natgrad.linalg.rpcholesky import RPCholesky as RPCholesky
 from natgrad.linalg.rpcholesky import rpcholesky as rpcholesky
 from natgrad.linalg.sketch import gaussian as gaussian

@@ -1,4 +1,4 @@
-"""Large products with a tall matrix A (q × p): AᵀA, its diagonal and BᵀA, at the speed of the machine's BLAS.
+"""Large products with a tall matrix A (q × p): AᵀA, its diagonal, BᵀA and A Bᵀ, at the speed of the machine's BLAS.
 
 On a CPU, XLA is as fast as BLAS for row-major operands, but it folds transpositions into its products and is then two
 to three times slower: the small operand is transposed first, behind a barrier that keeps it apart. And it does not know
@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from natgrad.parallel import inside
+
 LARGE = 2e9  # flops; below, a call into NumPy costs more than it saves
 
 matmul = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
@@ -20,7 +22,7 @@ matmul = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 def gram(A: Float[Array, "q p"]) -> Float[Array, "p p"]:
     """AᵀA."""
     q, p = A.shape
-    if q * p * p < LARGE or jax.default_backend() != "cpu":
+    if q * p * p < LARGE or jax.default_backend() != "cpu" or inside():
         return matmul(A.T, A)
 
     def syrk(A: Array) -> np.ndarray:
@@ -28,6 +30,15 @@ def gram(A: Float[Array, "q p"]) -> Float[Array, "p p"]:
         return rows.T @ rows  # NumPy sees the symmetry
 
     return jax.pure_callback(syrk, jax.ShapeDtypeStruct((p, p), A.dtype), A, vmap_method="sequential")
+
+
+def row_gram(A: Float[Array, "q p"], B: Float[Array, "m p"]) -> Float[Array, "q m"]:
+    """A Bᵀ, where q and m are small beside p."""
+    if A.shape[0] * B.shape[0] * A.shape[1] < LARGE or jax.default_backend() != "cpu" or inside():
+        return matmul(A, B.T)
+    product = lambda A, B: np.asarray(A) @ np.asarray(B).T  # BLAS reads B as it lies
+    out = jax.ShapeDtypeStruct((A.shape[0], B.shape[0]), A.dtype)
+    return jax.pure_callback(product, out, A, B, vmap_method="sequential")
 
 
 def cross(A: Float[Array, "q p"], B: Float[Array, "q m"]) -> Float[Array, "m p"]:

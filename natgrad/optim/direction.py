@@ -24,6 +24,7 @@ from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
 from natgrad.precondition import Approximation, Nystrom, Preconditioner
 from natgrad.precondition.base import MuRule
+from natgrad.problem import Problem
 
 
 class Solve(eqx.Module):
@@ -49,8 +50,14 @@ class System:
         self.mu, self.largest, self.rank, self.rebuilt, self.scale = mu, largest, rank, rebuilt, scale
         self._solve = solve
 
-    def solve(self, b: Array, x0: Array | None = None) -> Solve:
-        """(G + μD)⁻¹ b; `x0` is where an iteration may start."""
+    def solve(
+        self, b: Array, x0: Array | None = None, *, rows: Array | None = None, shift: Array | None = None
+    ) -> Solve:
+        """(G + μD)⁻¹ (b + μDs) for a `shift` s; `x0` is where an iteration may start.
+
+        `rows` is c with b = Aᵀc where there is one, for solvers that work in the space of the rows of A.
+        """
+        b = b if shift is None else b + self.damp(shift)
         found = self._solve(self.scale * b, None if x0 is None else x0 / self.scale)
         return Solve(self.scale * found.x, found.iterations, found.residual)
 
@@ -76,13 +83,22 @@ def scaled(gramian: Gramian, scaling: float | None, iteration: Array | int) -> t
     return Scaled(gramian, scale), scale
 
 
-def _check_scaling(scaling: float | None) -> None:
+def check_scaling(scaling: float | None) -> None:
+    """Refuses a c outside (0, 1]."""
     if scaling is not None and not 0 < scaling <= 1:
         raise ValueError(f"scaling must lie in (0, 1], 1 for none, got {scaling}")
 
 
 class Direction(eqx.Module):
     """How the damped system is solved."""
+
+    def resolve(self, problem: Problem) -> "Direction":
+        """The solver itself, or the one it stands for on this problem."""
+        return self
+
+    def unknowns(self, problem: Problem) -> int:
+        """How many unknowns the system it solves has."""
+        return problem.num_parameters
 
     @abc.abstractmethod
     def init(self, size: int, dtype: jnp.dtype, key: PRNGKeyArray) -> Any:
@@ -109,7 +125,7 @@ class Direct(Direction):
     scaling: float | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        _check_scaling(self.scaling)
+        check_scaling(self.scaling)
 
     def init(self, size, dtype, key):
         return None
@@ -162,7 +178,7 @@ class PCG(Direction):
     scaling: float | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        _check_scaling(self.scaling)
+        check_scaling(self.scaling)
         if self.refresh not in ("stale", "always"):
             raise ValueError(f"refresh is 'stale' or 'always', got {self.refresh!r}")
         if self.maxiter < 1:

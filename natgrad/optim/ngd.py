@@ -27,7 +27,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad.gramian import check_strategy, gramian, second_directional
 from natgrad.optim.damping import Auto, Damping
-from natgrad.optim.direction import PCG, Direction
+from natgrad.optim.direction import Direction
+from natgrad.optim.kernel import Suited
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.problem import Problem
 
@@ -70,7 +71,7 @@ class NaturalGradient(eqx.Module):
     """θ ← θ − α (G + μI)⁻¹ ∇L.
 
     Arguments:
-        direction: `PCG(preconditioner=…)` or `Direct()`.
+        direction: `PCG(preconditioner=…)`, `Direct()` or `Kernel()`; by default the last where points are few.
         damping: the rule for μ; by default the paper's max(γ·eps·λ̂₁, 1e-4 L²) for least squares, and
             Levenberg–Marquardt's for energies.
         search: `Armijo()` or `GridSearch()`.
@@ -80,7 +81,7 @@ class NaturalGradient(eqx.Module):
         momentum: β.
     """
 
-    direction: Direction = PCG()
+    direction: Direction = Suited()
     damping: Damping = Auto()
     search: LineSearch = Armijo()
     gramian: str = eqx.field(static=True, default="auto")
@@ -101,10 +102,11 @@ class NaturalGradient(eqx.Module):
         _warn_of_round_off(theta.dtype)
         key, sub = jax.random.split(key)
         zero = jnp.zeros((), theta.dtype)
+        direction = self.direction.resolve(problem)
         return State(
             key=key,
             iteration=jnp.asarray(0),
-            direction=self.direction.init(theta.size, theta.dtype, sub),
+            direction=direction.init(direction.unknowns(problem), theta.dtype, sub),
             damping=self.damping.resolve(problem).init(theta.dtype),
             boost=zero + 1,
             previous=jnp.zeros_like(theta),
@@ -117,6 +119,8 @@ class NaturalGradient(eqx.Module):
         """One iteration: pure, jittable."""
         theta, unravel = ravel_pytree(params)
         key, sub = jax.random.split(state.key)
+        problem = problem.resample(jax.random.fold_in(sub, 0))
+        direction = self.direction.resolve(problem)
         G = gramian(problem, params, self.gramian, batch=self.batch)
         gradient = G.loss_gradient()
         loss, norm = problem.loss(params), jnp.linalg.norm(gradient)
@@ -127,14 +131,14 @@ class NaturalGradient(eqx.Module):
                 state.damping, largest=largest, loss=loss, gradient_norm=norm, iteration=state.iteration
             )
 
-        system, inner = self.direction.prepare(G, mu, state.direction, sub, state.iteration)
-        rhs = gradient + self.momentum * system.damp(state.moved) if self.momentum else gradient
-        solve = system.solve(rhs, state.previous)
+        system, inner = direction.prepare(G, mu, state.direction, sub, state.iteration)
+        shift = self.momentum * state.moved if self.momentum else None
+        solve = system.solve(gradient, state.previous, rows=problem.covector(params), shift=shift)
         v = _descent(solve.x, gradient, system)
         slope = gradient @ v
         if self.acceleration:
-            bend = G.pullback(second_directional(problem, params, unravel(v)))
-            correction = system.solve(bend, state.bent)
+            bend = G.weigh(second_directional(problem, params, unravel(v)))
+            correction = system.solve(G.pull(bend), state.bent, rows=bend)
             a = jnp.where(jnp.all(jnp.isfinite(correction.x)), correction.x, 0.0)
             iterations = solve.iterations + correction.iterations
             ratio = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
@@ -148,13 +152,14 @@ class NaturalGradient(eqx.Module):
         accepted = found.step > 0
         new = jnp.where(accepted, path(found.step), theta)
 
-        # What the quadratic model promised: α gᵀv − ½α² vᵀGv, with vᵀGv = gᵀv − μ vᵀDv at the solution.
-        model = found.step * slope - 0.5 * found.step**2 * (slope - v @ system.damp(v))
+        # What the quadratic model promised: α gᵀv − ½α² vᵀGv, with vᵀGv = gᵀv − μ vᵀD(v − βs) at the solution.
+        square = slope - v @ system.damp(v if shift is None else v - shift)
+        model = found.step * slope - 0.5 * found.step**2 * square
         gain = jnp.where(accepted & (model > 0), -found.change / jnp.where(model > 0, model, 1.0), 0.0)
         state = State(
             key=key,
             iteration=state.iteration + 1,
-            direction=self.direction.finish(inner, solve, accepted),
+            direction=direction.finish(inner, solve, accepted),
             damping=damping.update(state.damping, system.mu, gain, found.step),
             boost=jnp.maximum(
                 1.0, state.boost * jnp.where(found.step < SHORT, 10.0, jnp.where(found.step < LONG, 1.0, 0.1))

@@ -11,6 +11,7 @@ differentiated in u and never in frozen.
 """
 
 import abc
+import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -18,8 +19,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jax.sharding import Mesh
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from natgrad.parallel import count, own
 from natgrad.problem.coupling import Coupling
 
 Network = Callable[..., Any]
@@ -32,12 +35,18 @@ class Features(eqx.Module):
     (n,) are the quadrature weights; `density(frozen, *row)` is φ_u, or None where it is 1.
     """
 
+    per_point: ClassVar[bool] = True
+
     name: str = eqx.field(static=True)
     inputs: tuple[Array, ...]
     weights: Float[Array, " n"]
     size: int = eqx.field(static=True)
     evaluate: Callable = eqx.field(static=True)
     density: Callable | None = eqx.field(static=True, default=None)
+    #: key ↦ (inputs, weights) of the same shapes, where the block has fresh points every step.
+    draw: Callable | None = eqx.field(static=True, default=None)
+    #: The devices the points are spread over, see `natgrad.parallel`; None for one.
+    mesh: Mesh | None = eqx.field(static=True, default=None)
 
     @property
     def num_points(self) -> int:
@@ -47,6 +56,15 @@ class Features(eqx.Module):
     def rows(self) -> int:
         """How many rows of the Jacobian the block has: n k."""
         return self.num_points * self.size
+
+    def redraw(self, key: PRNGKeyArray) -> "Features":
+        """The block on fresh points, or itself."""
+        if self.draw is None:
+            return self
+        inputs, weights = jax.tree.map(lambda a: a.astype(self.weights.dtype), self.draw(key))
+        inputs = tuple(own(a, self.num_points, fill="edge") for a in inputs)
+        weights = own(weights, self.num_points)
+        return dataclasses.replace(self, inputs=inputs, weights=weights)
 
     def at(self, u: Network, frozen: Network, inputs: tuple[Array, ...]) -> Float[Array, "n k"]:
         """The features at the given points (any subset of the block's)."""
@@ -97,6 +115,13 @@ class Problem(eqx.Module):
         """The operator between the rows in the metric; None where W is diagonal."""
         return None
 
+    def resample(self, key: PRNGKeyArray) -> "Problem":
+        """The problem on fresh points, in the blocks that draw theirs at every step."""
+        if all(block.draw is None for block in self.features):
+            return self
+        fresh = tuple(block.redraw(jax.random.fold_in(key, i)) for i, block in enumerate(self.features))
+        return eqx.tree_at(lambda problem: problem.features, self, fresh)
+
     def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
         """L(new) − L(params)."""
         return self.changes(params)(new)
@@ -115,8 +140,8 @@ class Problem(eqx.Module):
 
     @property
     def num_rows(self) -> int:
-        """Rows of the Jacobian: the sum over the blocks of points times features."""
-        return sum(block.rows for block in self.features)
+        """Rows of the Jacobian: the sum over the blocks of points times features, on all devices."""
+        return count() * sum(block.rows for block in self.features)
 
     @property
     def dtype(self) -> Any:

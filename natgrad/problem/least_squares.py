@@ -4,14 +4,16 @@ The features of the metric are the residuals themselves, so the gradient Jᵀ W 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from natgrad.domains import Points, as_points
+from natgrad.parallel import total as add_up
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
@@ -22,8 +24,10 @@ class Residual(eqx.Module):
 
     Arguments:
         fn: `fn(u, x, *data)` at one point x (d,), u the network as a callable.
-        points: `Points` of a domain (with quadrature weights), or an array (n, d), whose weights are then 1/n.
-        data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients.
+        points: `Points` of a domain (with quadrature weights), or an array (n, d), whose weights are then 1/n. A
+            function `key ↦ points`, such as `lambda key: cube.interior(1000, key=key)`, draws fresh ones every step.
+        data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients; or
+            a function of the points that gives them, such as `lambda points: points.normals`.
         weight: multiplies the block's weights (a penalty on a boundary term, say).
     """
 
@@ -31,17 +35,41 @@ class Residual(eqx.Module):
     points: Points
     data: tuple[Array, ...]
     weight: float = eqx.field(static=True)
+    draw: Callable | None = eqx.field(static=True)
 
     def __init__(
-        self, fn: Callable, points: Points | Array, *, data: Array | tuple[Array, ...] = (), weight: float = 1.0
+        self,
+        fn: Callable,
+        points: Points | Array | Callable[[PRNGKeyArray], Points],
+        *,
+        data: Array | tuple[Array, ...] | Callable[[Points], Any] = (),
+        weight: float = 1.0,
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
         if not 0 < weight < float("inf"):
             raise ValueError(f"the weight of a residual must be positive and finite, got {weight}")
         self.fn, self.weight = fn, float(weight)
-        self.points = points if isinstance(points, Points) else as_points(points)
-        self.data = check_data(data, len(self.points))
+        self.draw = Draw(points, data, self.weight) if callable(points) else None
+        first = points(jax.random.key(0)) if callable(points) else points
+        self.points = first if isinstance(first, Points) else as_points(first)
+        self.data = check_data(data(self.points) if callable(data) else data, len(self.points))
+        if self.draw is not None and self.data and not callable(data):
+            raise ValueError("data of points that are drawn at every step must be a function of the points")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """key ↦ the inputs and weights of a block with fresh points; equal where its functions are."""
+
+    points: Callable
+    data: Any
+    weight: float
+
+    def __call__(self, key: PRNGKeyArray) -> tuple[tuple[Array, ...], Float[Array, " n"]]:
+        points = as_points(self.points(key))
+        data = check_data(self.data(points), len(points)) if callable(self.data) else ()
+        return (points.x, *data), self.weight * points.weights
 
 
 def check_data(data: Any, n: int) -> tuple[Array, ...]:
@@ -95,7 +123,7 @@ class LeastSquares(Problem):
     def losses(self, params: PyTree) -> dict[str, Float[Array, ""]]:
         """The loss of each block, by name."""
         residuals = self.residuals(params)
-        return {f.name: 0.5 * jnp.sum(f.weights[:, None] * residuals[f.name] ** 2) for f in self.features}
+        return {f.name: add_up(0.5 * jnp.sum(f.weights[:, None] * residuals[f.name] ** 2)) for f in self.features}
 
     def loss(self, params: PyTree) -> Float[Array, ""]:
         return sum(self.losses(params).values(), start=jnp.zeros((), self.dtype))
@@ -115,7 +143,7 @@ class LeastSquares(Problem):
             for block in self.features:
                 r, r_new = old[block.name], fresh[block.name]
                 total += 0.5 * jnp.sum(block.weights[:, None] * (r_new - r) * (r_new + r))
-            return total
+            return add_up(total)
 
         return change
 
@@ -132,6 +160,7 @@ def _features(name: str, block: Residual, network: Network, dtype: Any) -> Featu
         weights=(block.weight * block.points.weights).astype(dtype),
         size=1 if out.ndim == 0 else out.shape[0],
         evaluate=_Residual(fn),
+        draw=block.draw,
     )
 
 

@@ -1,0 +1,134 @@
+"""`Kernel`: the damped system in the space of the rows, for many parameters and few points (q < p).
+
+With A = W^½ J (q × p), D = S⁻² and K = A S² Aᵀ (q × q), the push-through identity is
+
+    (AᵀA + μD)⁻¹ (Aᵀc + μD s) = s + S² Aᵀ (K + μI)⁻¹ (c − A s),
+
+so that a gradient that comes from a covector, ∇L = Aᵀc, costs O(q²p + q³) and never meets a p × p matrix. s = β times
+the last step is SPRING's momentum (Goldshlager, Abrahamsen and Lin, 2024); the correction of geodesic acceleration is
+one more c with the same factor. K has the nonzero eigenvalues of G, so the rules for μ are the same.
+
+A right-hand side b without a covector takes (AᵀA + μD)⁻¹ b = S²(b − Aᵀ(K + μI)⁻¹ A S² b)/μ, which loses λ₁/μ in
+round-off: energies whose gradient is not a pullback are not given to `Kernel` unless asked for.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from natgrad.gramian import Gramian
+from natgrad.optim.direction import PCG, Direct, Direction, Solve, System, check_scaling, scaled
+from natgrad.problem import Problem
+
+COLUMNS = 64  # vectors that go through the rows at a time
+
+
+class Rows(eqx.Module):
+    """K = A S² Aᵀ, with the products of a Gramian; `squares` is S² or None for the identity."""
+
+    gramian: Gramian
+    squares: Float[Array, " p"] | None
+
+    @property
+    def size(self) -> int:
+        return self.gramian.problem.num_rows
+
+    @property
+    def scaling(self) -> float:
+        """None of its own: K + μI is the system to solve."""
+        return 1.0
+
+    def lift(self, c: Float[Array, " q"]) -> Float[Array, " p"]:
+        """S² Aᵀ c."""
+        pulled = self.gramian.pull(c)
+        return pulled if self.squares is None else self.squares * pulled
+
+    def mv(self, c: Float[Array, " q"]) -> Float[Array, " q"]:
+        return self.gramian.push(self.lift(c))
+
+    def mm(self, C: Float[Array, "q m"]) -> Float[Array, "q m"]:
+        return jax.lax.map(self.mv, C.T, batch_size=min(COLUMNS, C.shape[1])).T
+
+    def diagonal(self) -> Float[Array, " q"]:
+        return self.as_matrix().diagonal()
+
+    def columns(self, indices: Int[Array, " m"]) -> Float[Array, "q m"]:
+        m = indices.shape[0]
+        return self.mm(jnp.zeros((self.size, m), self.gramian.problem.dtype).at[indices, jnp.arange(m)].set(1.0))
+
+    def as_matrix(self) -> Float[Array, "q q"]:
+        return self.gramian.kernel(self.squares)
+
+
+class KernelSystem(System):
+    """(G + μD), solved through K + μI (see the module's header)."""
+
+    def __init__(self, inner: System, rows: Rows, scale: Array | float):
+        super().__init__(inner.mu, inner.largest, inner.rank, inner.solve, inner.rebuilt, scale)
+        self._rows = rows
+
+    def solve(self, b, x0=None, *, rows=None, shift=None):
+        push, lift = self._rows.gramian.push, self._rows.lift
+        if rows is None:
+            short = self.scale**2 * (b if shift is None else b + self.damp(shift))
+            found = self._solve(push(short))
+            step = (short - lift(found.x)) / self.mu
+        else:
+            found = self._solve(rows if shift is None else rows - push(shift))
+            step = lift(found.x) if shift is None else lift(found.x) + shift
+        return Solve(step, found.iterations, found.residual)
+
+
+class Kernel(Direction):
+    """The direction by way of K + μI, q × q.
+
+    Arguments:
+        solver: `Direct()` factors K, and damps more where that fails; `PCG(…)` needs only products with K.
+        scaling: c of the damping's D, see `natgrad.optim.direction`.
+    """
+
+    solver: Direction = Direct()
+    scaling: float | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        check_scaling(self.scaling)
+        if getattr(self.solver, "scaling", None) not in (None, 1):
+            raise ValueError("scaling is an option of Kernel, not of the solver of its q × q system")
+
+    def unknowns(self, problem: Problem) -> int:
+        return problem.num_rows
+
+    def init(self, size, dtype, key):
+        return self.solver.init(size, dtype, key)
+
+    def prepare(self, gramian, mu, state, key, iteration=0):
+        _, scale = scaled(gramian, self.scaling, iteration)
+        rows = Rows(gramian, None if isinstance(scale, float) else scale**2)
+        inner, state = self.solver.prepare(rows, mu, state, key, iteration)
+        return KernelSystem(inner, rows, scale), state
+
+    def finish(self, state, solve, accepted):
+        return self.solver.finish(state, solve, accepted)
+
+
+class Suited(Direction):
+    """`Kernel` where the rows are fewer than the parameters and the gradient is a pullback; else another solver."""
+
+    fewer: Direction = Kernel()
+    otherwise: Direction = PCG()
+
+    def resolve(self, problem: Problem) -> Direction:
+        return (self.fewer if suits(problem) else self.otherwise).resolve(problem)
+
+    def init(self, size, dtype, key):
+        raise TypeError("Suited stands for another direction solver: resolve(problem) gives it")
+
+    def prepare(self, gramian, mu, state, key, iteration=0):
+        return self.resolve(gramian.problem).prepare(gramian, mu, state, key, iteration)
+
+
+def suits(problem: Problem) -> bool:
+    """Whether the kernel form is exact and smaller for a problem."""
+    fewer = problem.num_rows < problem.num_parameters and problem.coupling(problem.params) is None
+    return fewer and jax.eval_shape(problem.covector, problem.params) is not None
