@@ -80,6 +80,10 @@ class BaseSpace(abc.ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.dofs)} cells, degree {self.degree}, {self.num_nodes} nodes)"
 
+    def general(self) -> BaseSpace:
+        """The same space on the scikit-fem mesh: this one, unless it is a tensor mesh."""
+        return self
+
     def free(self, part: Any = None) -> np.ndarray:
         """The numbers of the nodes that are not on `part` of the boundary, in increasing order."""
         return np.setdiff1d(np.arange(self.num_nodes), self.boundary(part))
@@ -98,10 +102,7 @@ class BaseSpace(abc.ABC):
 
     def assemble(self, form: Any) -> sp.csr_array:
         """(N, N): A[i, j] = a(φ_j, φ_i)."""
-        local, b = self.local_matrices(form), self.dofs.shape[1]
-        rows, columns = np.repeat(self.dofs, b, axis=1), np.tile(self.dofs, (1, b))
-        shape = (self.num_nodes, self.num_nodes)
-        return sp.csr_array(sp.coo_array((local.ravel(), (rows.ravel(), columns.ravel())), shape=shape))
+        return sum_cells(self.local_matrices(form), self.dofs, self.num_nodes)
 
     def load(self, f: Any = None, neumann: Mapping[Any, Any] | None = None, order: int | None = None) -> np.ndarray:
         """(N,): ∫ f v + Σ ∫_part ψ v. f is a number or a function of x; ψ one of x, or of x and the outer normal n."""
@@ -160,6 +161,13 @@ class BaseSpace(abc.ABC):
         if nodes.min() < 0 or nodes.max() >= self.num_nodes or len(np.unique(nodes)) < len(nodes):
             raise ValueError(f"free must number distinct nodes from 0 to {self.num_nodes - 1}")
         return nodes
+
+
+def sum_cells(local: np.ndarray, dofs: np.ndarray, size: int) -> sp.csr_array:
+    """Σ_e Rₑᵀ Aₑ Rₑ (size, size) of matrices (e, b, b) on cells with nodes (e, b)."""
+    b = dofs.shape[1]
+    rows, columns = np.repeat(dofs, b, axis=1), np.tile(dofs, (1, b))
+    return sp.csr_array(sp.coo_array((local.ravel(), (rows.ravel(), columns.ravel())), shape=(size, size)))
 
 
 def _order(form: Any, degree: int) -> int:

@@ -14,6 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from natgrad.fem import Operator
+from natgrad.fem.operators import Elementwise
+from natgrad.parallel import on_all_rows
 
 
 class Groups(NamedTuple):
@@ -43,6 +45,12 @@ class Graph:
         self._cell = np.nonzero(free)[0][np.argsort(self.dofs[free], kind="stable")]
         self._start = np.searchsorted(np.sort(self.dofs[free]), np.arange(len(self.points) + 1))
         self.groups = lru_cache(maxsize=8)(self._groups)
+
+    @classmethod
+    def of(cls, operator: Operator, points: np.ndarray) -> "Graph":
+        """The rows that share a cell of an operator."""
+        assert isinstance(operator, Elementwise)
+        return cls(np.asarray(operator.dofs), points)
 
     def touching(self, rows: np.ndarray) -> np.ndarray:
         """The cells that have one of the rows."""
@@ -91,19 +99,19 @@ class Graph:
 
 
 class Coupling(eqx.Module):
-    """G_h, symmetric positive semidefinite: `operator.apply` takes (rows,) or (rows, m); `local` (cells, b, b) are the
-    Aₑ, and `graph` says which rows share a cell. Without these two every row interacts with every other."""
+    """G_h, symmetric positive semidefinite: `operator.apply` takes (rows,) or (rows, m). Where it is a sum over cells,
+    `graph` says which rows share one; without it every row interacts with every other."""
 
     operator: Operator
-    local: Float[Array, "cells b b"] | None = None
     graph: Graph | None = eqx.field(static=True, default=None)
 
     def apply(self, x: Float[Array, "rows *m"]) -> Float[Array, "rows *m"]:
-        """G_h x."""
-        return self.operator.apply(x)
+        """G_h x, for the rows of this device where they are spread over several."""
+        return on_all_rows(self.operator.apply, x, self.operator.size)
 
     def block(self, cells: Array, inner: Array, outer: Array, size: int, width: int) -> Float[Array, "i j"]:
         """G_h[I_b, J_b] of one group."""
-        assert self.local is not None
-        matrix = jnp.zeros((size, width), self.local.dtype)
-        return matrix.at[inner[:, :, None], outer[:, None, :]].add(self.local[cells], mode="drop")
+        assert isinstance(self.operator, Elementwise)
+        local = self.operator.local
+        matrix = jnp.zeros((size, width), local.dtype)
+        return matrix.at[inner[:, :, None], outer[:, None, :]].add(local[cells], mode="drop")

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from natgrad.domains import Points, as_points
+from natgrad.parallel import total as add_up
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
@@ -28,6 +29,8 @@ class Energy(eqx.Module):
             ∇u·∇δ + ½|∇δ|² − fδ. By default the two densities are subtracted point by point.
         data: further arrays (n, ...) whose rows are handed on after x.
     """
+
+    per_point: ClassVar[bool] = True
 
     density: Callable = eqx.field(static=True)
     points: Points
@@ -104,7 +107,7 @@ class EnergyMinimization(Problem):
         for block in self.energies:
             values = jax.vmap(lambda *row, e=block.density: e(u, *row))(block.points.x, *block.data)
             total += block.points.weights @ values
-        return total
+        return add_up(total)
 
     def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
         """Each block's own `difference`, or its densities subtracted point by point."""
@@ -117,7 +120,7 @@ class EnergyMinimization(Problem):
                 density = block.difference or (lambda u, v, *row, e=block.density: e(v, *row) - e(u, *row))
                 values = jax.vmap(lambda *row, d=density: d(u, v, *row))(block.points.x, *block.data)
                 total += block.points.weights @ values
-            return total
+            return add_up(total)
 
         return change
 

@@ -1,7 +1,7 @@
 """Relative L² and H¹ errors of a network against an exact solution, on points the training never sees."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from natgrad.calculus import jacobian
 from natgrad.domains import Points
+from natgrad.parallel import total
 
 BATCH = 10_000  # points differentiated at a time, which bounds the memory of an evaluation
 
@@ -20,6 +21,8 @@ class ErrorNorms(eqx.Module):
     `exact` is a function of one point, or a mapping from field names to functions for networks with several fields:
     the norms are then taken over the fields named there. u* and ∇u* are evaluated once.
     """
+
+    per_point: ClassVar[bool] = True
 
     x: Float[Array, "n d"]
     weights: Float[Array, " n"]
@@ -42,10 +45,10 @@ class ErrorNorms(eqx.Module):
         values, gradients = _tabulate(u, self.x)
         if values.shape != self.values.shape:
             raise ValueError(f"the network has {values.shape[1]} components, the exact solution {self.values.shape[1]}")
-        l2 = jnp.einsum("n,nm->", self.weights, (values - self.values) ** 2)
-        h1 = l2 + jnp.einsum("n,nmd->", self.weights, (gradients - self.gradients) ** 2)
-        size = jnp.einsum("n,nm->", self.weights, self.values**2)
-        size_h1 = size + jnp.einsum("n,nmd->", self.weights, self.gradients**2)
+        l2 = total(jnp.einsum("n,nm->", self.weights, (values - self.values) ** 2))
+        h1 = l2 + total(jnp.einsum("n,nmd->", self.weights, (gradients - self.gradients) ** 2))
+        size = total(jnp.einsum("n,nm->", self.weights, self.values**2))
+        size_h1 = size + total(jnp.einsum("n,nmd->", self.weights, self.gradients**2))
         return {"l2": jnp.sqrt(l2 / size), "h1": jnp.sqrt(h1 / size_h1)}
 
     def _select(self, network: Any) -> Callable:

@@ -23,11 +23,13 @@ import scipy.sparse.linalg as spla
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.fem import STIFFNESS, BaseSpace, FEErrors, Form, Operator
+from natgrad.fem.base import sum_cells
 from natgrad.fem.operators import Elementwise
+from natgrad.parallel import gather, own
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.coupling import Coupling, Graph
+from natgrad.problem.potential import Potential
 
-GAUSS = np.polynomial.legendre.leggauss(8)
 NEWTON = 30  # iterations at most for the Galerkin solution of a nonlinear problem
 
 
@@ -39,14 +41,13 @@ class FEINN(Problem):
     features: tuple[Features, ...]
     norms: FEErrors | None
     space: BaseSpace = eqx.field(static=True)
-    graph: Graph = eqx.field(static=True)
     form: Operator
     load: Float[Array, " n"]
     lifting: Float[Array, " N"]
     free: Int[Array, " n"]
     limits: dict[str, Float[Array, ""]]
 
-    def __init__(
+    def _set_up(
         self,
         network: Network,
         space: BaseSpace,
@@ -54,7 +55,8 @@ class FEINN(Problem):
         load: Any,
         dirichlet: Any,
         neumann: Mapping[Any, Any] | None,
-    ):
+    ) -> sp.csr_array:
+        """All fields of this class; the assembled form."""
         if not isinstance(space, BaseSpace):
             raise ValueError(f"space must be ng.fem.Space(mesh, …) or ng.fem.rectangle(…), got {type(space).__name__}")
         self.params, self.static = partition(network)
@@ -67,33 +69,35 @@ class FEINN(Problem):
         self.features = (
             Features("nodes", (nodes,), jnp.ones(len(free), self.dtype), 1, lambda u, frozen, x: jnp.atleast_1d(u(x))),
         )
-        numbers = np.full(space.num_nodes, len(free))
-        numbers[free] = np.arange(len(free))
-        self.graph = Graph(numbers[space.dofs], space.nodes[free])
         matrix = space.assemble(form)
-        self.form = self._cast(space.operator(form, free))
-        self.load = self._cast((_vector(space, load, neumann) - matrix @ lifting)[free])
         self.lifting, self.free = self._cast(lifting), jnp.asarray(free)
+        self.form = self._operator(form)
+        self.load = self._cast((_vector(space, load, neumann) - matrix @ lifting)[free])
         self.norms, self.limits = None, {}
+        return matrix
 
     def _cast(self, tree: Any) -> Any:
         floating = lambda a: jnp.asarray(a, self.dtype) if jnp.issubdtype(jnp.result_type(a), jnp.floating) else a
         return jax.tree.map(floating, tree)
 
-    def _measure(self, exact: Callable | None, galerkin: np.ndarray) -> None:
+    def _operator(self, form: Any) -> Operator:
+        return self._cast(self.space.operator(form, np.asarray(self.free)))
+
+    def _galerkin(self, matrix: sp.csr_array) -> np.ndarray:
+        """(N,): the solution in the whole space."""
+        u, free = np.array(self.lifting, float), np.asarray(self.free)
+        u[free] = spla.spsolve(sp.csc_array(matrix[free][:, free]), np.asarray(self.load, float))
+        return u
+
+    def _measure(self, exact: Callable, galerkin: np.ndarray) -> None:
         """Errors against an exact solution, and those of the interpolant and of the Galerkin solution."""
-        if exact is None:
-            return
         self.norms = self._cast(self.space.errors(exact))
         bests = {"h1_interpolant": self.space.interpolate(exact), "h1_galerkin": galerkin}
         self.limits = {name: self.norms(self._cast(values))["h1"] for name, values in bests.items()}
 
-    def _local(self, form: Any) -> Float[Array, "cells b b"]:
-        return self._cast(self.space.local_matrices(form))
-
     def values(self, params: PyTree) -> Float[Array, " n"]:
         """P(θ): the network at the free nodes."""
-        return jax.vmap(self.network(params))(self.features[0].inputs[0]).reshape(-1)
+        return gather(jax.vmap(self.network(params))(self.features[0].inputs[0]).reshape(-1), self.free.size)
 
     def nodal(self, params: PyTree) -> Float[Array, " N"]:
         """u_θ at all nodes."""
@@ -133,8 +137,8 @@ class FEINNEnergy(FEINN):
     """
 
     metric: Operator
-    local: Float[Array, "cells b b"]
-    term: "Potential | None"
+    graph: Graph = eqx.field(static=True)
+    term: Potential | None
     newton: bool = eqx.field(static=True)
     least_squares: ClassVar[bool] = False
     scaling: ClassVar[float] = 1e-8
@@ -152,11 +156,10 @@ class FEINNEnergy(FEINN):
         metric: Any = None,
         exact: Callable | None = None,
     ):
-        super().__init__(network, space, form, load, dirichlet, neumann)
-        matrix, free = space.assemble(form), np.asarray(self.free)
+        matrix = self._set_up(network, space, form, load, dirichlet, neumann)
         _check_symmetric(form, matrix)
-        ones = np.ones(space.num_nodes)
-        if len(free) == space.num_nodes and potential is None and ones @ matrix @ ones <= 1e-12 * abs(matrix).sum():
+        natural = self.free.size == space.num_nodes and potential is None
+        if natural and matrix.sum() <= 1e-12 * abs(matrix).sum():
             raise ValueError(
                 "the energy has no minimum, constants cost nothing: give dirichlet=… or the form a reaction"
             )
@@ -166,26 +169,23 @@ class FEINNEnergy(FEINN):
         self.newton = metric == "newton"
         if self.newton and potential is None:
             raise ValueError("metric='newton' needs a potential=…: for a linear problem it is metric='energy'")
-        self.metric = self.form if chosen is form else self._cast(space.operator(chosen, free))
-        self.local = self._local(chosen)
-        term = None if potential is None else Potential(space, potential)
+        self.metric = self.form if chosen is form else self._operator(chosen)
+        self.graph = Graph.of(self.metric, space.nodes[np.asarray(self.free)])
+        # The cells of the potential are those of the form: scikit-fem numbers them in its own way.
+        cells = space if isinstance(form, Form) else space.general()
+        term = None if potential is None else Potential(cells, potential)
         self.term = self._cast(term)
         if exact is not None:
-            self._measure(exact, self._galerkin(matrix, term, np.array(self.lifting, float), free))
+            self._measure(exact, self._galerkin(matrix) if term is None else self._newton(matrix, term))
 
-    def _galerkin(self, matrix: sp.csr_array, term: "Potential | None", u: np.ndarray, free: np.ndarray) -> np.ndarray:
+    def _newton(self, matrix: sp.csr_array, term: Potential) -> np.ndarray:
         """The minimizer over the whole space, by Newton's method."""
-        b, N = np.asarray(self.load, float), self.space.num_nodes
+        u, free, b = np.array(self.lifting, float), np.asarray(self.free), np.asarray(self.load, float)
         sub = sp.csc_array(matrix[free][:, free])
-        if term is None:
-            u[free] = spla.spsolve(sub, b)
-            return u
-        first, second = jax.jit(lambda t, u: t.slope(u)), jax.jit(lambda t, u: t.local(u))
-        rows, columns = (f(self.space.dofs, self.space.dofs.shape[1], axis=1) for f in (np.repeat, _tile))
+        first, second = jax.jit(lambda t, u: t.slope(u)), jax.jit(lambda t, u: t.matrices(u, convex=False))
         for _ in range(NEWTON):
             residual = sub @ u[free] - b + np.asarray(first(term, u))[free]
-            local = np.asarray(second(term, u)).ravel()
-            tangent = sp.csr_array(sp.coo_array((local, (rows.ravel(), columns.ravel())), shape=(N, N)))
+            tangent = sum_cells(np.asarray(second(term, u)), np.asarray(term.dofs), self.space.num_nodes)
             step = spla.spsolve(sp.csc_array(sub + tangent[free][:, free]), residual)
             u[free] -= step
             if np.linalg.norm(step) <= 1e-13 * np.linalg.norm(u):
@@ -201,21 +201,18 @@ class FEINNEnergy(FEINN):
         """E'(P) = AP − b + ∫ W'(u) φ."""
         P = self.values(params)
         slope = self.form.apply(P) - self.load
-        return slope if self.term is None else slope + self.term.slope(self.lifting.at[self.free].set(P))[self.free]
+        if self.term is not None:
+            slope += self.term.slope(self.lifting.at[self.free].set(P))[self.free]
+        return own(slope, self.features[0].num_points)
 
     def coupling(self, params: PyTree) -> Coupling:
-        if not self.newton:
-            return Coupling(self.metric, self.local, self.graph)
-        assert self.term is not None
-        curvature = self.term.curvature(jax.lax.stop_gradient(self.nodal(params)))
-        added = self.term.matrices(curvature)
-        numbers = (
-            jnp.full(self.lifting.size, self.free.size, jnp.int32)
-            .at[self.free]
-            .set(jnp.arange(self.free.size, dtype=jnp.int32))
-        )
-        term = Elementwise(local=added, dofs=numbers[self.term.dofs], size=self.free.size)
-        return Coupling(Sum(terms=(self.metric, term), size=self.free.size), self.local + added, self.graph)
+        metric = self.metric
+        if self.newton:
+            assert self.term is not None
+            assert isinstance(metric, Elementwise)
+            added = self.term.matrices(jax.lax.stop_gradient(self.nodal(params)), convex=True)
+            metric = eqx.tree_at(lambda operator: operator.local, metric, metric.local + added)
+        return Coupling(metric, self.graph)
 
     def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
         """⟨AP − b, δ⟩ + ½ δᵀAδ + ∫∫₀¹ W'(u + tδ) δ dt: no two energies are subtracted."""
@@ -249,8 +246,8 @@ class FEINNLeastSquares(FEINN):
     """
 
     riesz: Operator
-    metric: Operator | None
-    local: Float[Array, "cells b b"] | None
+    metric: Operator
+    graph: Graph | None = eqx.field(static=True)
     least_squares: ClassVar[bool] = True
 
     def __init__(
@@ -267,18 +264,18 @@ class FEINNLeastSquares(FEINN):
         metric: Any = "least_squares",
         exact: Callable | None = None,
     ):
-        super().__init__(network, space, form, load, dirichlet, neumann)
-        free = np.asarray(self.free)
-        self.riesz = self._cast(_riesz(space, inner, free, riesz))
+        matrix = self._set_up(network, space, form, load, dirichlet, neumann)
+        self.riesz = self._cast(_riesz(space, inner, np.asarray(self.free), riesz))
         known = {"least_squares": None, "h1": STIFFNESS, "energy": _symmetric_part(form)}
         chosen = _metric(metric, known, space)
-        self.metric = None if chosen is None else self._cast(space.operator(chosen, free))
-        self.local = None if chosen is None else self._local(chosen)
+        if chosen is None:
+            self.metric = NormalEquations(form=self.form, riesz=self.riesz, size=self.free.size)
+            self.graph = None  # R⁻¹ couples all nodes
+        else:
+            self.metric = self._operator(chosen)
+            self.graph = Graph.of(self.metric, space.nodes[np.asarray(self.free)])
         if exact is not None:
-            u = np.array(self.lifting, float)
-            matrix = sp.csc_array(space.assemble(form)[free][:, free])
-            u[free] = spla.spsolve(matrix, np.asarray(self.load, float))
-            self._measure(exact, u)
+            self._measure(exact, self._galerkin(matrix))
 
     def residual(self, params: PyTree) -> Float[Array, " n"]:
         """AP − b: the residual tested with every free basis function."""
@@ -290,12 +287,11 @@ class FEINNLeastSquares(FEINN):
 
     def covector(self, params: PyTree) -> Float[Array, " n"]:
         """Aᵀ R⁻¹ (AP − b)."""
-        return self.form.apply_transpose(self.riesz.apply(self.residual(params)))
+        slope = self.form.apply_transpose(self.riesz.apply(self.residual(params)))
+        return own(slope, self.features[0].num_points)
 
     def coupling(self, params: PyTree) -> Coupling:
-        if self.metric is not None:
-            return Coupling(self.metric, self.local, self.graph)
-        return Coupling(NormalEquations(form=self.form, riesz=self.riesz, size=self.free.size))
+        return Coupling(self.metric, self.graph)
 
     def changes(self, params: PyTree) -> Callable[[PyTree], Float[Array, ""]]:
         """(Aδ)ᵀ R⁻¹ (r + ½Aδ)."""
@@ -309,16 +305,6 @@ class FEINNLeastSquares(FEINN):
         return change
 
 
-class Sum(Operator):
-    """Σ A_i."""
-
-    terms: tuple[Operator, ...]
-    size: int = eqx.field(static=True)
-
-    def product(self, x, transpose):
-        return sum(term.product(x, transpose) for term in self.terms)
-
-
 class NormalEquations(Operator):
     """Aᵀ R⁻¹ A."""
 
@@ -328,71 +314,6 @@ class NormalEquations(Operator):
 
     def product(self, x, transpose):
         return self.form.product(self.riesz.product(self.form.product(x, False), False), True)
-
-
-class Potential(eqx.Module):
-    """∫ W(u, x) dx of a finite-element function by quadrature on the cells, with its derivatives in u."""
-
-    dofs: Int[Array, "e b"]
-    phi: Float[Array, "q b"]
-    points: Float[Array, "e q d"]
-    weights: Float[Array, "e q"]
-    density: Callable = eqx.field(static=True)
-
-    def __init__(self, space: BaseSpace, density: Callable):
-        cells = space.cells(4 * space.degree)  # u⁴ is integrated exactly
-        self.dofs, self.phi = jnp.asarray(cells.dofs, jnp.int32), jnp.asarray(cells.phi)
-        self.points, self.weights = jnp.asarray(cells.points), jnp.asarray(cells.weights)
-        self.density = density
-        try:
-            shape = jax.eval_shape(density, jnp.zeros(()), jnp.zeros(space.dim)).shape
-        except Exception as error:
-            raise ValueError(f"the potential must be a function W(u, x) of two numbers: {error}") from error
-        if shape != ():
-            raise ValueError(f"the potential W(u, x) must give a number, got shape {shape}")
-
-    def _at_points(self, derivative: int, u: Float[Array, "e q"]) -> Float[Array, "e q"]:
-        f = self.density
-        for _ in range(derivative):
-            f = jax.grad(f)
-        return jax.vmap(jax.vmap(f))(u, self.points)
-
-    def _interpolate(self, nodal: Float[Array, " N"]) -> Float[Array, "e q"]:
-        return nodal[self.dofs] @ self.phi.T
-
-    def _test(self, values: Float[Array, "e q *m"], size: int) -> Float[Array, "N *m"]:
-        local = jnp.einsum("eq...,qb->eb...", values, self.phi)
-        return jnp.zeros((size, *values.shape[2:]), values.dtype).at[self.dofs].add(local)
-
-    def energy(self, nodal: Float[Array, " N"]) -> Float[Array, ""]:
-        return jnp.sum(self.weights * self._at_points(0, self._interpolate(nodal)))
-
-    def slope(self, nodal: Float[Array, " N"]) -> Float[Array, " N"]:
-        """∫ W'(u) φ_i."""
-        return self._test(self.weights * self._at_points(1, self._interpolate(nodal)), nodal.size)
-
-    def curvature(self, nodal: Float[Array, " N"]) -> Float[Array, "e q"]:
-        """W''(u) ≥ 0 at the points, times their weights."""
-        return self.weights * jnp.maximum(self._at_points(2, self._interpolate(nodal)), 0.0)
-
-    def matrices(self, curvature: Float[Array, "e q"]) -> Float[Array, "e b b"]:
-        """∫ W''(u) φ_i φ_j on every cell."""
-        return jnp.einsum("qi,eq,qj->eij", self.phi, curvature, self.phi)
-
-    def local(self, nodal: Float[Array, " N"]) -> Float[Array, "e b b"]:
-        return self.matrices(self.weights * self._at_points(2, self._interpolate(nodal)))
-
-    def difference(self, nodal: Float[Array, " N"], delta: Float[Array, " N"]) -> Float[Array, ""]:
-        """∫ W(u + δ) − W(u) as ∫∫₀¹ W'(u + tδ) δ dt, by a Gauss rule in t that is exact for polynomials."""
-        u, d = self._interpolate(nodal), self._interpolate(delta)
-        total = jnp.zeros_like(u)
-        for t, w in zip(*GAUSS, strict=True):
-            total += 0.5 * w * self._at_points(1, u + 0.5 * (1 + t) * d)
-        return jnp.sum(self.weights * total * d)
-
-
-def _tile(dofs: np.ndarray, count: int, axis: int) -> np.ndarray:
-    return np.tile(dofs, (1, count))
 
 
 def _lift(space: BaseSpace, dirichlet: Any) -> tuple[np.ndarray, np.ndarray]:

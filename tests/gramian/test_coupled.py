@@ -1,7 +1,5 @@
 """Every strategy against the dense Jᵀ G_h J, where the metric couples the rows."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 import natgrad as ng
 from natgrad.problem.coupling import Graph
 from tests.feinns import BETA, KAPPA, SIGMA, cubic, ritz, square, transport, triangles
-from tests.helpers import FAST, relative
+from tests.helpers import FAST, check_products, relative
 
 PROBLEMS = {
     "energy": ritz,
@@ -37,7 +35,7 @@ def metric(problem):
     """G_h, assembled by the space or made of its parts."""
     space, free = problem.space, np.asarray(problem.free)
     pick = lambda form: space.assemble(form).toarray()[np.ix_(free, free)]
-    if problem.least_squares and problem.metric is None:
+    if problem.least_squares and problem.graph is None:
         full = space.assemble(ng.fem.Form(diffusion=KAPPA, advection=BETA, reaction=SIGMA)).toarray()[
             np.ix_(free, free)
         ]
@@ -64,23 +62,7 @@ def case(request):
 
 @pytest.mark.parametrize(("strategy", "batch"), STRATEGIES)
 def test_products_agree_with_the_dense_gramian(case, strategy, batch):
-    problem, truth = case
-    p = problem.num_parameters
-    V = jax.random.normal(jax.random.key(0), (p, 5))
-    indices = jnp.asarray([0, 3, 3, p - 1])
-
-    @partial(jax.jit, compiler_options=FAST)
-    def everything(problem, V):
-        G = ng.gramian(problem, problem.params, strategy, batch=batch)
-        gradient = ravel_pytree(jax.grad(problem.loss)(problem.params))[0]
-        products = (G.mv(V[:, 0]), G.mm(V), G.diagonal(), G.columns(indices), G.as_matrix())
-        return products, (G.loss_gradient(), gradient)
-
-    products, (ours, gradient) = everything(problem, V)
-    expected = (truth @ V[:, 0], truth @ V, np.diag(truth), truth[:, np.asarray(indices)], truth)
-    for product, reference in zip(products, expected, strict=True):
-        assert relative(product, reference) < 1e-11
-    assert relative(ours, gradient) < 1e-11
+    check_products(*case, strategy, batch, tol=1e-11)
 
 
 @pytest.mark.parametrize("build", [ritz, cubic, transport])

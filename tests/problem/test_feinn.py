@@ -112,14 +112,18 @@ def test_training_of_the_others(build):
     assert solution.errors["h1"] < 2 * solution.errors["h1_galerkin"]
 
 
-def test_a_scikit_fem_form_is_a_form():
+@pytest.mark.parametrize("space", [triangles, square])
+def test_a_scikit_fem_form_is_a_form(space):
     from skfem import BilinearForm
     from skfem.helpers import dot, grad
 
     form = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)))
-    problem = ng.FEINNEnergy(network(), triangles(), form, load=1.0, dirichlet=0.0)
-    ours = ng.FEINNEnergy(network(), triangles(), ng.fem.Form(), load=1.0, dirichlet=0.0)
+    well = lambda u, x: u**4 / 4
+    make = lambda form: ng.FEINNEnergy(network(), space(), form, potential=well, metric="newton", dirichlet=0.0)
+    problem, ours = make(form), make(ng.fem.Form())
     assert np.isclose(problem.loss(problem.params), ours.loss(ours.params), rtol=1e-12)
+    G, expected = (ng.gramian(p, p.params).as_matrix() for p in (problem, ours))
+    assert np.allclose(G, expected, rtol=0, atol=1e-11 * np.max(np.abs(expected)))
 
 
 def bad(call, *words):

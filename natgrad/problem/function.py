@@ -1,0 +1,71 @@
+"""Any function of any pytree as a least-squares problem: L(θ) = ½ |r(θ)|².
+
+A PINN's residuals come point by point, which its Gramian makes use of. Here nothing is known of the function but its
+values: every number it gives is a row of its own, and one row of the Jacobian costs a reverse pass through all of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PyTree
+
+from natgrad.problem.base import Features
+from natgrad.problem.least_squares import LeastSquares
+
+
+class ResidualFunction(LeastSquares):
+    """½ |fn(θ, *args)|² of a function that gives a pytree of real arrays, θ any pytree of real arrays.
+
+        problem = ng.ResidualFunction(lambda theta, t, y: theta["a"] * jnp.exp(-theta["b"] * t) - y, theta, t, y)
+        theta = ng.solve(problem, ng.FullNGD(damping=ng.damping.LevenbergMarquardt()), steps=50).params
+
+    Arguments:
+        fn: `fn(params, *args)`.
+        params: where to start: θ₀.
+        args: pytrees of arrays that are no parameters: data, coefficients.
+    """
+
+    fn: Callable = eqx.field(static=True)
+
+    def __init__(self, fn: Callable, params: PyTree, *args: PyTree):
+        if not callable(fn):
+            raise ValueError(f"ResidualFunction takes a function of the parameters first, got {type(fn).__name__}")
+        self.fn, self.norms = fn, None
+        self.params, self.static = jax.tree.map(jnp.asarray, params), jax.tree.map(jnp.asarray, args)
+        leaves = jax.tree.leaves(self.params)
+        if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
+            kinds = ", ".join(sorted({str(leaf.dtype) for leaf in leaves})) or "none"
+            raise ValueError(f"the parameters of a residual function must be real floating-point arrays, got {kinds}")
+        out = jax.eval_shape(self.network(self.params))
+        if not jnp.issubdtype(out.dtype, jnp.floating) or not out.size:
+            raise ValueError(f"a residual function must give real floating-point arrays, got {out.dtype}[{out.size}]")
+        rows = jnp.arange(out.size, dtype=jnp.int32)
+        self.features = (Features("residual", (rows,), jnp.ones(out.size, self.dtype), 1, _Row()),)
+
+    def network(self, params: PyTree) -> "Values":
+        """Called without arguments, all residuals in one vector (rows,)."""
+        return Values(params, self.static, self.fn)
+
+
+class Values(eqx.Module):
+    """The residuals at the parameters it holds, flat."""
+
+    params: PyTree
+    args: tuple[PyTree, ...]
+    fn: Callable = eqx.field(static=True)
+
+    def __call__(self) -> Float[Array, " rows"]:
+        return ravel_pytree(self.fn(self.params, *self.args))[0]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """`evaluate` of one residual. Taken at all rows by `vmap`, the function is evaluated once."""
+
+    def __call__(self, u: Values, frozen: Any, row: Int[Array, ""]) -> Float[Array, " 1"]:
+        return u()[row][None]
