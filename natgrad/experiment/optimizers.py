@@ -15,7 +15,7 @@ import equinox as eqx
 
 from natgrad.experiment.settings import parse
 from natgrad.gramian.choose import choose
-from natgrad.optim import FullNGD, MatrixFreeNGD, NystromNGD, RPCholNGD
+from natgrad.optim import FullNGD, KernelNGD, MatrixFreeNGD, NystromNGD, RPCholNGD
 from natgrad.optim import damping as dampings
 from natgrad.optim.linesearch import Armijo, GridSearch, LineSearch
 from natgrad.optim.recipes import RECIPES
@@ -34,6 +34,7 @@ NATURAL: dict[str, Callable[..., Any]] = {
     "nystrom-gaussian": partial(NystromNGD, test="gaussian"),
     "nystrom-sampling": partial(NystromNGD, test="sampling"),
     "rpcholesky": RPCholNGD,
+    "kernel": KernelNGD,
 }
 BASELINES: dict[str, Callable[..., Any]] = {
     "bfgs": _baseline("BFGS"),

@@ -9,6 +9,7 @@ from natgrad.optim.ngd import NaturalGradient as NaturalGradient
 from natgrad.optim.ngd import State as State
 from natgrad.optim.ngd import StepInfo as StepInfo
 from natgrad.optim.recipes import FullNGD as FullNGD
+from natgrad.optim.recipes import KernelNGD as KernelNGD
 from natgrad.optim.recipes import MatrixFreeNGD as MatrixFreeNGD
 from natgrad.optim.recipes import NystromNGD as NystromNGD
 from natgrad.optim.recipes import RPCholNGD as RPCholNGD

@@ -8,6 +8,7 @@ from typing import Any
 
 from natgrad.optim.damping import Auto, Damping
 from natgrad.optim.direction import PCG, Direct, Direction
+from natgrad.optim.kernel import Kernel
 from natgrad.optim.linesearch import Armijo
 from natgrad.optim.ngd import NaturalGradient
 from natgrad.precondition import Identity, Nystrom, RPCholesky
@@ -92,6 +93,19 @@ def FullNGD(
     options.setdefault("gramian", "assembled")
     published = _published(recipe)
     return _compose(Direct(scaling=_scaling(scaling, published)), gamma, damping, published, options)
+
+
+def KernelNGD(
+    gamma: float = 10.0,
+    *,
+    recipe: str = "default",
+    damping: Damping | None = None,
+    scaling: float | None = None,
+    **options: Any,
+) -> NaturalGradient:
+    """NGD in the space of the points (Woodbury), for more parameters than rows; with `momentum=0.9` it is SPRING."""
+    published = _published(recipe)
+    return _compose(Kernel(scaling=_scaling(scaling, published)), gamma, damping, published, options)
 
 
 def _published(recipe: str) -> bool:
