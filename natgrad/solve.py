@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
+from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
 from natgrad.progress import Progress
 
@@ -129,7 +131,8 @@ def solve(
         state = solver.init(problem, params, jax.random.key(0) if key is None else key)
         records = []
     params, state = jax.tree.map(_strong, (params, state))
-    evaluate = jax.jit(lambda problem, params: problem.errors(params)) if problem.norms is not None else None
+    errors_of = lambda problem, params: problem.errors(params)
+    evaluate = jax.jit(partial(everywhere, errors_of)) if problem.norms is not None else None
 
     clock = records[-1]["time"] if records else 0.0
     begun = clock
@@ -145,7 +148,7 @@ def solve(
                 tick = time.perf_counter()
                 new_params, new_state, info = compiled(problem, params, state)
                 told = {name: np.asarray(value)[()] for name, value in jax.device_get(vars(info)).items()}
-                clock += time.perf_counter() - tick
+                clock = agree(clock + time.perf_counter() - tick)
                 loss = float(told.pop("loss") + told.pop("change"))
                 if not math.isfinite(loss):
                     status = "not finite"

@@ -11,19 +11,20 @@ import pytest
 import natgrad as ng
 
 ROOT = Path(ng.__file__).parent
-ABOVE_SOLVE = {"linalg", "calculus", "networks", "domains", "fem", "problem", "gramian", "precondition"}
+ABOVE_SOLVE = {"parallel", "linalg", "calculus", "networks", "domains", "fem", "problem", "gramian", "precondition"}
 MAY_IMPORT = {
-    "linalg": set(),
+    "parallel": set(),
+    "linalg": {"parallel"},
     "calculus": set(),
     "networks": {"calculus"},
     "domains": set(),
     "fem": {"linalg"},
-    "problem": {"calculus", "networks", "domains", "fem"},
-    "gramian": {"linalg", "problem"},
+    "problem": {"calculus", "networks", "domains", "fem", "parallel"},
+    "gramian": {"linalg", "parallel", "problem"},
     "precondition": {"linalg", "gramian"},
     "optim": ABOVE_SOLVE,
     "progress": {"problem"},
-    "solve": {"optim", "problem", "progress"},
+    "solve": {"optim", "parallel", "problem", "progress"},
     "zoo": {"problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo"},
     "cli": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo", "experiment"},

@@ -1,6 +1,7 @@
 """The Gramian: one operator, four strategies."""
 
 import difflib
+from dataclasses import dataclass
 
 from jaxtyping import PyTree
 
@@ -14,7 +15,9 @@ from natgrad.gramian.choose import STRATEGIES, choose
 from natgrad.gramian.linearized import Linearized as Linearized
 from natgrad.gramian.neighbours import NeighbourBatches as NeighbourBatches
 from natgrad.gramian.scaled import Scaled as Scaled
+from natgrad.gramian.spread import Spread as Spread
 from natgrad.gramian.stored import StoredJacobian as StoredJacobian
+from natgrad.parallel import inside, mesh_of
 from natgrad.problem import Problem
 
 
@@ -27,6 +30,18 @@ def check_strategy(strategy: str, batch: int | None) -> None:
         raise ValueError(f"unknown Gramian strategy {strategy!r}: choose one of {', '.join(known)}{hint}")
     if batch is not None and batch < 1:
         raise ValueError(f"the batch size must be at least 1, got {batch}")
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How to build a Gramian: equal where its options are, so that products compile once."""
+
+    name: str
+    batch: int | None
+    memory: int | None
+
+    def __call__(self, problem: Problem, params: PyTree) -> Gramian:
+        return gramian(problem, params, self.name, batch=self.batch, memory=self.memory)
 
 
 def gramian(
@@ -50,6 +65,8 @@ def gramian(
     """
     check_strategy(strategy, batch)
     params = problem.params if params is None else params
+    if mesh_of(problem) is not None and not inside():
+        return Spread(problem, params, Strategy(strategy, batch, memory), f"{strategy}, on several devices")
     name, batch, reason = choose(problem, strategy, batch, memory)
     if name == "jacobian":
         return StoredJacobian(problem, params, reason)

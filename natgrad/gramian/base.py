@@ -7,8 +7,8 @@ components), so that G = AᵀA, and gives the same five products (Table 1 of the
 
 and `pullback(f) = Jᵀ W f`. Where the metric couples the rows (finite elements), W is an operator G_h between them, the
 rows of A are those of J itself, and G = Aᵀ G_h A. Where the points are spread over devices (`natgrad.parallel`), a
-device has its own rows of A, rows in and out are these alone, and sums over rows are `total`s. No strategy adds damping: μ belongs to the direction solver. Vectors
-are flat, in the order of `jax.flatten_util.ravel_pytree`.
+device has its own rows of A, rows in and out are these alone, and sums over rows are `total`s. No strategy adds
+damping: μ belongs to the direction solver. Vectors are flat, in the order of `jax.flatten_util.ravel_pytree`.
 """
 
 import abc

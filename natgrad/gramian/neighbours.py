@@ -19,6 +19,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, feature_values, pull, weighted_jacobian
 from natgrad.linalg import cross, matmul
+from natgrad.parallel import count, gather, total
+from natgrad.parallel import own as own_rows
 from natgrad.problem import Coupling, Problem
 
 COLUMNS = 256  # at a time, of a matrix or a diagonal that is made of products with unit vectors
@@ -75,32 +77,39 @@ class NeighbourBatches(Gramian):
         n, batch = features.num_points, min(self.batch, features.num_points)
         indices = jnp.minimum(jnp.arange(-(-n // batch) * batch), n - 1).reshape(-1, batch)
         live = (jnp.arange(indices.size) < n).astype(self.problem.dtype).reshape(indices.shape)
-        rows = jax.lax.map(lambda i: right(self._rows(i)), indices).reshape(indices.size, -1)[:n]
+        inputs = (features.inputs, features.weights)
+        rows = jax.lax.map(lambda i: right(self._rows(inputs, i)), indices).reshape(indices.size, -1)[:n]
         coupled = self.coupling.apply(rows)
 
-        def add(total: Array, batch: tuple[Array, Array]) -> tuple[Array, None]:
+        def add(sums: Array, batch: tuple[Array, Array]) -> tuple[Array, None]:
             i, live = batch
-            return total + cross(self._rows(i), live[:, None] * coupled[i]), None
+            return sums + cross(self._rows(inputs, i), live[:, None] * coupled[i]), None
 
-        return jax.lax.scan(add, start, (indices, live))[0].T
+        return total(jax.lax.scan(add, start, (indices, live))[0]).T
 
     def _sum(self, contribution: Callable[[Array, Array], Array], start: Array) -> Array:
         """Σ_b contribution(J[J_b], G_h[I_b, J_b])."""
         assert self.coupling.graph is not None
         groups = self.coupling.graph.groups(self.batch)
+        (features,) = self.problem.features
+        inputs = jax.tree.map(gather, (features.inputs, features.weights))  # a group has nodes of several devices
 
-        def add(total: Array, group: tuple[Array, ...]) -> tuple[Array, None]:
+        def add(sums: Array, group: tuple[Array, ...]) -> tuple[Array, None]:
             rows, cells, inner, outer = group
             block = self.coupling.block(cells, inner, outer, groups.size, groups.rows.shape[1])
-            return total + contribution(self._rows(rows), block), None
+            return sums + contribution(self._rows(inputs, rows), block), None
 
-        arrays = (groups.rows, groups.cells, groups.inner, groups.outer)
-        return jax.lax.scan(add, start, tuple(map(jnp.asarray, arrays)))[0]
+        share = -(-len(groups.rows) // count())
+        arrays = [own_rows(jnp.asarray(a), share, fill="edge") for a in (groups.rows, groups.cells, groups.outer)]
+        # A group that fills up has no row of its own, and adds nothing.
+        inner = own_rows(jnp.asarray(groups.inner) - groups.size, share) + groups.size
+        rows, cells, outer = arrays
+        return total(jax.lax.scan(add, start, (rows, cells, inner, outer))[0])
 
-    def _rows(self, indices: Int[Array, " n"]) -> Float[Array, "n p"]:
+    def _rows(self, points: tuple[tuple[Array, ...], Array], indices: Int[Array, " n"]) -> Float[Array, "n p"]:
         (features,) = self.problem.features
-        inputs = tuple(a[indices] for a in features.inputs)
-        return weighted_jacobian(self.problem, features, self.params, inputs, features.weights[indices])
+        inputs, weights = jax.tree.map(lambda a: a[indices], points)
+        return weighted_jacobian(self.problem, features, self.params, inputs, weights)
 
     def _unit_vectors(self, part: Callable[[Array, Array], Array]) -> Array:
         """part(i, G[:, i]) for groups of columns i, stacked."""

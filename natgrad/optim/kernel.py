@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from natgrad.gramian import Gramian
 from natgrad.optim.direction import PCG, Direct, Direction, Solve, System, check_scaling, scaled
+from natgrad.parallel import count, gather, inside, own
 from natgrad.problem import Problem
 
 COLUMNS = 64  # vectors that go through the rows at a time
@@ -39,13 +40,17 @@ class Rows(eqx.Module):
         """None of its own: K + μI is the system to solve."""
         return 1.0
 
+    def push(self, v: Float[Array, " p"]) -> Float[Array, " q"]:
+        """A v, the rows of all devices."""
+        return gather(self.gramian.push(v))
+
     def lift(self, c: Float[Array, " q"]) -> Float[Array, " p"]:
         """S² Aᵀ c."""
-        pulled = self.gramian.pull(c)
+        pulled = self.gramian.pull(own(c, self.size // count()))
         return pulled if self.squares is None else self.squares * pulled
 
     def mv(self, c: Float[Array, " q"]) -> Float[Array, " q"]:
-        return self.gramian.push(self.lift(c))
+        return self.push(self.lift(c))
 
     def mm(self, C: Float[Array, "q m"]) -> Float[Array, "q m"]:
         return jax.lax.map(self.mv, C.T, batch_size=min(COLUMNS, C.shape[1])).T
@@ -58,6 +63,8 @@ class Rows(eqx.Module):
         return self.mm(jnp.zeros((self.size, m), self.gramian.problem.dtype).at[indices, jnp.arange(m)].set(1.0))
 
     def as_matrix(self) -> Float[Array, "q q"]:
+        if inside() and self.gramian.strategy != "jacobian":  # recomputed rows are of this device's points alone
+            return self.mm(jnp.eye(self.size, dtype=self.gramian.problem.dtype))
         return self.gramian.kernel(self.squares)
 
 
@@ -69,7 +76,8 @@ class KernelSystem(System):
         self._rows = rows
 
     def solve(self, b, x0=None, *, rows=None, shift=None):
-        push, lift = self._rows.gramian.push, self._rows.lift
+        push, lift = self._rows.push, self._rows.lift
+        rows = None if rows is None else gather(rows)
         if rows is None:
             short = self.scale**2 * (b if shift is None else b + self.damp(shift))
             found = self._solve(push(short))

@@ -30,6 +30,7 @@ from natgrad.optim.damping import Auto, Damping
 from natgrad.optim.direction import Direction
 from natgrad.optim.kernel import Suited
 from natgrad.optim.linesearch import Armijo, LineSearch
+from natgrad.parallel import everywhere
 from natgrad.problem import Problem
 
 SHORT, LONG = 2.0**-8, 0.1
@@ -116,7 +117,10 @@ class NaturalGradient(eqx.Module):
         )
 
     def step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
-        """One iteration: pure, jittable."""
+        """One iteration: pure, jittable; by all devices together where the problem is spread over several."""
+        return everywhere(self._step, problem, params, state)
+
+    def _step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         theta, unravel = ravel_pytree(params)
         key, sub = jax.random.split(state.key)
         problem = problem.resample(jax.random.fold_in(sub, 0))
