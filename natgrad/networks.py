@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 Function = Callable[[Array], Array]
 
@@ -218,6 +218,36 @@ class Periodic(eqx.Module):
         rates = np.array([2 * np.pi / self.periods[i] for i in periodic])
         phase = x[periodic] * rates.astype(x.dtype)
         return self.network(jnp.concatenate([jnp.sin(phase), jnp.cos(phase), x[others]]))
+
+
+class Apply(eqx.Module):
+    """u(x) = apply(params, x): any function with any pytree of parameters, of Flax or of no library at all.
+
+    The floating-point arrays among the leaves of `params` are the parameters. `apply` takes one point (d,) and gives a
+    scalar or a vector (m,); a Flax network with one output gives (1,), so take its [0].
+
+    >>> params = {"w": jnp.ones((8, 3)), "v": jnp.ones(8)}
+    >>> u = Apply(lambda p, x: p["v"] @ jnp.tanh(p["w"] @ x), params)
+    >>> u(jnp.ones(3)).shape, num_parameters(u)
+    ((), 32)
+
+    Flax Linen: `Apply(lambda p, x: model.apply(p, x)[0], model.init(key, x))`. Flax NNX:
+
+        graph, state = nnx.split(model)
+        u = Apply(lambda state, x: nnx.merge(graph, state)(x)[0], state)
+    """
+
+    params: PyTree
+    apply: Callable[[PyTree, Array], Array] = eqx.field(static=True)
+
+    def __init__(self, apply: Callable[[PyTree, Array], Array], params: PyTree):
+        if not callable(apply):
+            raise ValueError(f"Apply takes a function of (params, x) first, got {type(apply).__name__}")
+        self.params = jax.tree.map(jnp.asarray, params)
+        self.apply = apply
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:
+        return self.apply(self.params, x)
 
 
 def num_parameters(network) -> int:

@@ -9,6 +9,7 @@ from natgrad.problem.errors import ErrorNorms as ErrorNorms
 from natgrad.problem.feinn import FEINN as FEINN
 from natgrad.problem.feinn import FEINNEnergy as FEINNEnergy
 from natgrad.problem.feinn import FEINNLeastSquares as FEINNLeastSquares
+from natgrad.problem.function import ResidualFunction as ResidualFunction
 from natgrad.problem.least_squares import LeastSquares as LeastSquares
 from natgrad.problem.least_squares import Residual as Residual
 from natgrad.problem.metrics import Metric as Metric

@@ -128,11 +128,14 @@ class Problem(eqx.Module):
 
     def network(self, params: PyTree) -> Network:
         """The network as a callable of one point."""
+        if isinstance(self.static, Sealed):
+            return Sealed(eqx.combine(params, self.static.arrays), self.static.rest)
         return eqx.combine(params, self.static)
 
     def solution(self, params: PyTree) -> Network:
         """u_θ as a callable of one point: the network itself, unless the problem makes something else of it."""
-        return self.network(params)
+        u = self.network(params)
+        return u.module if isinstance(u, Sealed) else u
 
     @property
     def num_parameters(self) -> int:
@@ -152,13 +155,39 @@ class Problem(eqx.Module):
         return {} if self.norms is None else self.norms(self.network(params))
 
 
+class Sealed(eqx.Module):
+    """A network of which JAX sees the arrays alone: activations and flags among its leaves are kept aside.
+
+    Calls and attributes are those of the network itself, `module`.
+    """
+
+    arrays: PyTree
+    rest: PyTree = eqx.field(static=True)
+
+    @property
+    def module(self) -> Network:
+        return eqx.combine(self.arrays, self.rest)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.module(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for what is not an attribute; while a copy is being built, `arrays` is not one either.
+        if name.startswith("__") or not {"arrays", "rest"} <= set(self.__dict__):
+            raise AttributeError(name)
+        return getattr(self.module, name)
+
+
 def partition(network: Network) -> tuple[PyTree, PyTree]:
     """The trainable arrays of a network and the rest of it."""
     params, static = eqx.partition(network, eqx.is_inexact_array)
+    arrays, rest = eqx.partition(static, eqx.is_array)
+    static = Sealed(arrays, rest) if jax.tree.leaves(rest) else arrays
     leaves = jax.tree.leaves(params)
     if not leaves:
         raise ValueError(
-            f"the network {type(network).__name__} has no parameters: give an Equinox module with floating-point arrays"
+            f"the network {type(network).__name__} has no parameters: give an Equinox module with floating-point "
+            "arrays, or ng.Apply(apply, params)"
         )
     dtypes = sorted({str(leaf.dtype) for leaf in leaves})
     if len(dtypes) > 1:
