@@ -62,15 +62,18 @@ def metric_of(problem: Problem, setting: str) -> Callable[[Any], randngd.Gramian
 
 
 def _term(problem: Problem, block: Any) -> tuple[Callable, jax.Array, float]:
-    """A block of residuals as randngd takes it: the roots of the quadrature weights are one more coordinate."""
-    (points,) = block.inputs
-    rows = jnp.concatenate([points, jnp.sqrt(block.weights)[:, None]], axis=1)
+    """A block of residuals as randngd takes it: data and the roots of the quadrature weights are more coordinates."""
+    columns = [*block.inputs, jnp.sqrt(block.weights)]
+    shapes = [array.shape[1:] for array in columns]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
 
     def residual(params: Any, row: jax.Array) -> jax.Array:
         u = problem.network(params)
-        return row[-1] * block.evaluate(u, u, row[:-1])
+        parts = jnp.split(row, ends[:-1])
+        *inputs, root = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        return root * block.evaluate(u, u, *inputs)
 
-    return residual, rows, 1.0
+    return residual, jnp.concatenate([array.reshape(len(array), -1) for array in columns], axis=1), 1.0
 
 
 def solver_of(problem: Problem, name: str, setting: str, rank: int, seed: int) -> Any:
