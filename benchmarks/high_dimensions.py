@@ -30,13 +30,13 @@ jax.config.update("jax_enable_x64", True)
 
 CASES = ("5d", "10d", "100d")
 RECIPES: dict[str, dict[str, Any]] = {
-    # The natural gradient of each batch, as it comes.
-    "kernel": {"direction": "kernel", "damping": "fixed:1e-12"},
-    # SPRING: momentum in the kernel of the batch's Jacobian, where the batch itself says nothing.
-    "spring": {"direction": "kernel", "damping": "fixed:1e-10", "momentum": 0.9},
+    # The natural gradient of each batch through its kernel, with geodesic acceleration.
+    "kernel": {"direction": "kernel", "damping": "fixed:1e-14"},
+    # SPRING: momentum where the batch itself says nothing, a search on a grid, no acceleration.
+    "spring": {"direction": "kernel", "damping": "fixed:1e-11", "momentum": 0.9, "acceleration": 0.0, "search": "grid"},
     # More points than parameters: the Gramian itself, factored.
-    "direct": {"direction": "direct", "damping": "fixed:1e-13"},
-    "nystrom": {"direction": "nystrom", "damping": "fixed:1e-13"},
+    "direct": {"direction": "direct", "damping": "fixed:1e-14", "interior": 20_000, "boundary": 4_000},
+    "nystrom": {"direction": "nystrom", "damping": "fixed:1e-14", "interior": 20_000, "boundary": 4_000},
 }
 
 
@@ -68,7 +68,7 @@ def direction(name: str, rank: int) -> Any:
 
 def solver(args: argparse.Namespace) -> ng.NaturalGradient:
     """The recipe with what the command line replaces of it."""
-    chosen = {"momentum": 0.0, "acceleration": 0.0, "search": "grid", **RECIPES[args.recipe]}
+    chosen = {"momentum": 0.0, "acceleration": 1.5, "search": "armijo", **RECIPES[args.recipe]}
     chosen |= {name: value for name in chosen if (value := getattr(args, name, None)) is not None}
     return ng.NaturalGradient(
         direction=direction(chosen["direction"], args.rank),
@@ -83,7 +83,8 @@ def solver(args: argparse.Namespace) -> ng.NaturalGradient:
 
 def build(args: argparse.Namespace) -> LeastSquares:
     names = ("interior", "boundary", "weight", "dim", "fresh")
-    options = {name: value for name in names if (value := getattr(args, name)) is not None}
+    options = {name: value for name, value in RECIPES[args.recipe].items() if name in names}
+    options |= {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.width:
         options["width"] = tuple(int(w) for w in args.width.split("-"))
     return get("poisson_nd").problem(jax.random.key(args.seed), args.case, **options)
