@@ -12,6 +12,8 @@ A right-hand side b without a covector takes (AᵀA + μD)⁻¹ b = S²(b − A�
 round-off: energies whose gradient is not a pullback are not given to `Kernel` unless asked for.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -112,7 +114,7 @@ class Kernel(Direction):
 
     def prepare(self, gramian, mu, state, key, iteration=0):
         _, scale = scaled(gramian, self.scaling, iteration)
-        rows = Rows(gramian, None if isinstance(scale, float) else scale**2)
+        rows: Any = Rows(gramian, None if isinstance(scale, float) else scale**2)
         inner, state = self.solver.prepare(rows, mu, state, key, iteration)
         return KernelSystem(inner, rows, scale), state
 
