@@ -107,7 +107,7 @@ class Run:
         self.start()
         try:
             training(self)
-            self.record.status = "ended by itself"
+            self.record.status = "ended by itself" if self.record.status == "running" else self.record.status
         except Done:
             pass
         except Exception as error:
