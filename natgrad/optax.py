@@ -1,0 +1,140 @@
+"""Natural gradients as gradient transformations of Optax, which are told of the residuals at every update.
+
+    optimizer = natgrad.optax.natural_gradient()
+    state = optimizer.init(params)
+    ...
+    residual = lambda params: model.apply(params, x) - y
+    updates, state = optimizer.update(grads, state, params, residual=residual)
+    params = optax.apply_updates(params, updates)
+
+`residual` is a function of the parameters that gives any pytree of real arrays, for the loss ½ Σ r²; or a problem such
+as `ng.LeastSquares(…)`, whose residuals come point by point, which makes for a cheaper Jacobian.
+
+There are two of them. `natural_gradient` takes whole steps, and its search says how far. `scale_by_gramian` multiplies
+what it is given by (G + μD)⁻¹ and leaves signs, momentum, decay and lengths to the rest of an `optax.chain`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from natgrad.gramian import gramian as gramian_of
+from natgrad.optim import NaturalGradient
+from natgrad.optim.damping import Damping, LossPower
+from natgrad.optim.direction import Direct, Direction
+from natgrad.optim.general import general
+from natgrad.optim.ngd import State, StepInfo
+from natgrad.problem import Problem, ResidualFunction
+
+
+class NaturalGradientState(NamedTuple):
+    """The state of the optimizer, and what it says of the last step: `info.loss` before it, `info.step_size`, …"""
+
+    inner: State
+    info: StepInfo
+
+
+class ScaleByGramianState(NamedTuple):
+    """What the next update needs; `previous` (p,) is the last direction."""
+
+    key: PRNGKeyArray
+    iteration: Int[Array, ""]
+    direction: Any
+    previous: Float[Array, " p"]
+
+
+def natural_gradient(
+    optimizer: NaturalGradient | None = None, *, key: PRNGKeyArray | None = None
+) -> optax.GradientTransformationExtraArgs:
+    """Whole steps of natural gradient descent: θ + updates is where the line search ended.
+
+    `update(grads, state, params, residual=…)` does not look at `grads` (None will do): the gradient comes from the
+    Jacobian of the residuals. Example: the module's header.
+
+    Arguments:
+        optimizer: an `ng.NaturalGradient` whose direction is `Direct` or `PCG`. By default Cholesky with Marquardt's
+            scaling up to 1000 parameters, beyond it pCG with a Nyström preconditioner, both with Levenberg and
+            Marquardt's damping.
+        key: the randomness of the preconditioner; `jax.random.key(0)` by default.
+    """
+
+    def chosen(params: PyTree) -> NaturalGradient:
+        return general(_size(params)) if optimizer is None else optimizer
+
+    def init(params: PyTree) -> NaturalGradientState:
+        stand_in, chosen_one = ResidualFunction(lambda params: params, params), chosen(params)
+        inner = chosen_one.init(stand_in, params, jax.random.key(0) if key is None else key)
+        told = jax.eval_shape(lambda inner: chosen_one.step(stand_in, params, inner)[2], inner)
+        return NaturalGradientState(inner, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), told))
+
+    def update(grads, state, params=None, *, residual=None, **extra):
+        del grads, extra
+        new, inner, info = chosen(params).step(_problem(residual, params), params, state.inner)
+        return jax.tree.map(jnp.subtract, new, params), NaturalGradientState(inner, info)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def scale_by_gramian(
+    direction: Direction | None = None,
+    damping: Damping | None = None,
+    *,
+    gramian: str = "auto",
+    batch: int | None = None,
+    key: PRNGKeyArray | None = None,
+) -> optax.GradientTransformationExtraArgs:
+    """(G + μD)⁻¹ times the updates it is given, G = Jᵀ W J of the residuals: a part of an `optax.chain`.
+
+        optimizer = optax.chain(
+            optax.add_decayed_weights(1e-6), natgrad.optax.scale_by_gramian(), optax.scale_by_learning_rate(0.5)
+        )
+
+    Arguments:
+        direction: `ng.Direct()`, the default, or `ng.PCG(…)`.
+        damping: the rule for μ, max(γ·eps·λ̂₁, 1e-4 L²) by default. It sees the loss and the updates' norm, but not what
+            becomes of its steps: Levenberg and Marquardt's rule stays where it starts.
+        gramian, batch: the strategy, see `ng.gramian`.
+        key: the randomness of the preconditioner; `jax.random.key(0)` by default.
+    """
+    solver, rule = direction or Direct(), damping or LossPower()
+
+    def init(params: PyTree) -> ScaleByGramianState:
+        theta, _ = ravel_pytree(params)
+        here, sub = jax.random.split(jax.random.key(0) if key is None else key)
+        return ScaleByGramianState(
+            here, jnp.zeros((), jnp.int32), solver.init(theta.size, theta.dtype, sub), jnp.zeros_like(theta)
+        )
+
+    def update(grads, state, params=None, *, residual=None, **extra):
+        problem = _problem(residual, params)
+        gradient, unravel = ravel_pytree(grads)
+        here, sub = jax.random.split(state.key)
+        told = {"loss": problem.loss(params), "gradient_norm": jnp.linalg.norm(gradient), "iteration": state.iteration}
+        mu = lambda largest: rule.mu(rule.init(gradient.dtype), largest=largest, **told)
+        G = gramian_of(problem, params, gramian, batch=batch)
+        system, inner = solver.prepare(G, mu, state.direction, sub, state.iteration)
+        solve = system.solve(gradient, state.previous)
+        inner = solver.finish(inner, solve, jnp.asarray(True))
+        return unravel(solve.x), ScaleByGramianState(here, state.iteration + 1, inner, solve.x)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def _problem(residual: Callable | Problem | None, params: PyTree) -> Problem:
+    if params is None:
+        raise ValueError("natural gradients need the parameters: update(grads, state, params, residual=…)")
+    if isinstance(residual, Problem):
+        return residual
+    if not callable(residual):
+        kind = "nothing" if residual is None else type(residual).__name__
+        raise ValueError(f"update takes residual=…, a function of the parameters or a problem, got {kind}")
+    return ResidualFunction(residual, params)
+
+
+def _size(params: PyTree) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(params))
