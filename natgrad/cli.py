@@ -6,6 +6,7 @@ with 130. Everything heavy (plots, tables, the live display) is imported by the 
 
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +36,13 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")]
 Force = Annotated[bool, typer.Option("--force", help="Start an existing run over.")]
 Plots = Annotated[bool, typer.Option(help="Draw pictures at the end.")]
 Cache = Annotated[bool, typer.Option(help="Keep compiled programs in the user's cache folder.")]
+Devices = Annotated[
+    int | None, typer.Option(help="Spread the points over so many devices (of all processes; a processor is divided).")
+]
+Memory = Annotated[str | None, typer.Option(help="What a device may use, e.g. 8GB: strategy, batch and rank follow.")]
+Coordinator = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Of process 0, for several processes.")]
+ProcessId = Annotated[int | None, typer.Option(help="Which of them this one is, from 0.")]
+NumProcesses = Annotated[int | None, typer.Option(help="How many processes there are.")]
 Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders of run folders.")]
 
 
@@ -78,6 +86,11 @@ def run(
     target_error: Target = None,
     time_limit: Limit = None,
     evaluate_every: Every = None,
+    devices: Devices = None,
+    memory: Memory = None,
+    coordinator: Coordinator = None,
+    process_id: ProcessId = None,
+    num_processes: NumProcesses = None,
     plots: Plots = True,
     cache: Cache = True,
 ) -> None:
@@ -86,10 +99,11 @@ def run(
     from natgrad.experiment.many import parse_seeds, train_all
 
     setup(cache)
+    join(devices, coordinator, process_id, num_processes)
     shared: dict[str, Any] = {
         "problem": problem, "optimizer": optimizer, "preset": preset, "recipe": recipe, "steps": steps,
         "evaluate_every": evaluate_every, "target_error": target_error, "time_limit": time_limit,
-        "settings": tuple(set_ or ()),
+        "settings": tuple(set_ or ()), "devices": devices, "memory": memory,
     }  # fmt: skip
     configs = [Config(seed=s, **shared) for s in parse_seeds(seed, seeds)]
     folders = [Path(c.folder) if out is None else out / f"seed{c.seed}" if seeds else out for c in configs]
@@ -298,6 +312,24 @@ def setup(cache: bool) -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
+def join(devices: int | None, coordinator: str | None, process_id: int | None, num_processes: int | None) -> None:
+    """The devices of this process, and the other processes, before JAX looks for either."""
+    import jax
+
+    from natgrad.parallel import connect
+
+    given = [value is not None for value in (coordinator, process_id, num_processes)]
+    if any(given) and not all(given):
+        raise ValueError("several processes need all of --coordinator HOST:PORT, --process-id I and --num-processes N")
+    count = num_processes or 1
+    if devices is not None and (devices < 1 or devices % count):
+        raise ValueError(f"--devices must be a positive multiple of the number of processes ({count}), got {devices}")
+    if devices is not None and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+        jax.config.update("jax_num_cpu_devices", devices // count)
+    if coordinator is not None and process_id is not None:
+        connect(coordinator, process_id, count)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The command line; ends the process."""
     try:
@@ -321,16 +353,36 @@ def command(arguments: list[str] | None) -> int:
     except BrokenPipeError:
         raise
     except ValueError as error:
+        gone(error)
         return complain(str(error))
     except OSError as error:
+        gone(error)
         return complain(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
     except Exception as error:
+        gone(error)
         if not hasattr(error, "format_message"):  # the parser's own complaints have it, and nothing else does
             raise
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
             return 2
         return complain(error.format_message())
+
+
+def gone(error: Exception) -> None:
+    """Ends this process at once where another one of its run has ended, or will never hear why this one does."""
+    jax = sys.modules.get("jax")
+    if jax is None or jax.process_count() == 1:
+        return
+    from natgrad.parallel import lost
+
+    if lost(error):
+        complain("another process of this run has ended: start all of them again with --resume")
+    elif isinstance(error, ValueError):  # all of them found the same mistake
+        return
+    else:
+        traceback.print_exc()
+    sys.stdout.flush()
+    os._exit(1)  # a regular exit would wait for the others
 
 
 def complain(message: str) -> int:

@@ -13,6 +13,7 @@ that of the devices are filled up with copies of their last point at weight zero
 """
 
 import dataclasses
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -160,6 +161,40 @@ def agree(value: float) -> float:
 def first() -> bool:
     """Whether this process is the one that writes and speaks."""
     return jax.process_index() == 0
+
+
+def by_first(fn: Callable[[], Any]) -> Any:
+    """What fn gives, or the ValueError it raises, called by the first process alone and told to all."""
+    if jax.process_count() == 1:
+        return fn()
+    from jax.experimental import multihost_utils
+
+    value, complaint = None, None
+    if first():
+        try:
+            value = fn()
+        except ValueError as error:
+            complaint = str(error)
+    data = np.frombuffer(pickle.dumps((value, complaint)), np.uint8)
+    size = int(multihost_utils.broadcast_one_to_all(np.int64(data.size)))
+    data = multihost_utils.broadcast_one_to_all(data if first() else np.zeros(size, np.uint8))
+    value, complaint = pickle.loads(np.asarray(data).tobytes())
+    if complaint is not None:
+        raise ValueError(complaint)
+    return value
+
+
+def by_first_alone(fn: Callable[[], Any]) -> Any:
+    """What fn gives in the first process, None in the others; its ValueError reaches all."""
+    kept: list[Any] = []
+    by_first(lambda: kept.append(fn()))
+    return kept[0] if kept else None
+
+
+def lost(error: BaseException) -> bool:
+    """Whether an error says that another process of the run has gone."""
+    words = ("gloo", "nccl", "all-reduce", "coordination", "heartbeat", "unavailable", "deadline_exceeded")
+    return jax.process_count() > 1 and any(word in str(error).lower() for word in words)
 
 
 _ROWS = PartitionSpec(AXIS)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
+from natgrad.optim.memory import fit
 from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
 from natgrad.progress import Progress
@@ -103,6 +104,7 @@ def solve(
     callback: Callable[[dict[str, Any]], Any] | None = None,
     checkpoint: Callable[[PyTree, Any], Any] | None = None,
     progress: bool = True,
+    memory: int | None = None,
 ) -> Solution:
     """Trains a problem's network; Ctrl-C ends it early and keeps what there is.
 
@@ -121,9 +123,11 @@ def solve(
         callback: called with each step's record (a dict); a true value stops the training (a word becomes its status).
         checkpoint: called after each step but a stopping one with the parameters and the state.
         progress: a live display in a terminal or notebook, a line now and then elsewhere.
+        memory: bytes a step may take on a device: strategy, batch and rank follow, and what cannot fit is said at once.
     """
     _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience)
     _check_start(problem, params, resume, callback)
+    solver = solver if memory is None else fit(solver, problem, memory)
     if resume is not None:
         params, state, records = resume.params, resume.state, list(resume.history.records)
     else:
@@ -137,7 +141,7 @@ def solve(
     clock = records[-1]["time"] if records else 0.0
     begun = clock
     rejected, status = _rejected(records), "steps"
-    loss = records[-1]["loss"] if records else float(problem.loss(params))
+    loss = records[-1]["loss"] if records else _loss(problem, params)
     first, last = len(records), len(records) + steps
     with Progress(problem, solver, first, last, enabled=progress) as display:
         started = time.perf_counter()
@@ -179,7 +183,7 @@ def solve(
         params=params,
         state=state,
         history=History(records),
-        loss=loss if math.isfinite(loss) else float(problem.loss(params)),
+        loss=loss if math.isfinite(loss) else _loss(problem, params),
         errors=errors,
         status=status,
         steps=len(records),
@@ -227,6 +231,10 @@ def _rejected(records: list[dict[str, Any]]) -> int:
     while count < len(records) and not records[-1 - count].get("accepted", True):
         count += 1
     return count
+
+
+def _loss(problem: Problem, params: PyTree) -> float:
+    return float(everywhere(lambda problem, params: problem.loss(params), problem, params))
 
 
 def _floats(values: Mapping[str, Any]) -> dict[str, float]:

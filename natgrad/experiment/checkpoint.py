@@ -92,6 +92,12 @@ def load_first(path: Path, fingerprint: str, like: PyTree) -> PyTree:
     return _restore(path, arrays[: len(jax.tree.leaves(like))], like)
 
 
+def unpack(payload: bytes | memoryview, like: PyTree) -> PyTree:
+    """What `pack` made a tree of the structure of `like` into."""
+    with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+        return _restore(Path("checkpoint"), [arrays[f"arr_{i}"] for i in range(len(arrays.files))], like)
+
+
 def _open(path: Path, fingerprint: str) -> tuple[dict[str, Any], list[np.ndarray]]:
     header, payload = read(path)
     if header.get("fingerprint") != fingerprint:

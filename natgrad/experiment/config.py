@@ -17,7 +17,8 @@ import jax
 from natgrad import zoo
 from natgrad.experiment import optimizers
 from natgrad.experiment.files import plain
-from natgrad.experiment.settings import parse, split
+from natgrad.experiment.settings import parse, size, split
+from natgrad.parallel import devices, shard
 from natgrad.problem import Problem
 from natgrad.zoo.registry import suggest
 
@@ -40,6 +41,8 @@ class Config:
     target_error: float | None = None
     time_limit: float | None = None
     settings: tuple[str, ...] = ()
+    devices: int | None = None
+    memory: str | None = None
 
     @property
     def folder(self) -> str:
@@ -53,7 +56,7 @@ class Config:
         """The command line that repeats it."""
         words = ["natgrad", "run", self.problem, "--optimizer", self.optimizer, "--preset", self.preset]
         words += ["--recipe", self.recipe, "--seed", str(self.seed)]
-        for name in ("steps", "evaluate_every", "target_error", "time_limit"):
+        for name in ("steps", "evaluate_every", "target_error", "time_limit", "devices", "memory"):
             if getattr(self, name) is not None:
                 words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
         return words + [word for setting in self.settings for word in ("--set", setting)]
@@ -67,6 +70,7 @@ class Prepared:
     record: dict[str, Any]  # config.json
     problem: Problem
     solver: Any
+    rows: int  # those that fill up the devices aside
 
 
 def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
@@ -76,13 +80,18 @@ def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
     problem = _build(config, record["options"]["problem"])
     if record["target_error"] is not None and problem.norms is None:
         raise ValueError(f"--target-error needs an exact solution, and {config.problem} has none")
-    solver, gramian = optimizers.settle(solver, problem, known.get("gramian"))
+    mesh = devices(config.devices) if config.devices is not None or jax.process_count() > 1 else None
+    rows, problem = problem.num_rows, problem if mesh is None else shard(problem, mesh)
+    budget = None if config.memory is None else size("--memory", config.memory)
+    gramian = optimizers.decide(solver, problem, budget, known.get("gramian"))
+    solver = optimizers.settle(solver, gramian)
     record = plain(_finite(record)) | {"dtype": str(problem.dtype), "gramian": gramian}
+    record |= {"devices": 1 if mesh is None else mesh.size, "processes": jax.process_count(), "memory": config.memory}
     record["fingerprint"] = fingerprint(record)
     limits = {name: record[name] for name in ("steps", "evaluate_every", "target_error", "time_limit")}
     record["command"] = replace(config, **limits).command()
     record["versions"] = versions()
-    return Prepared(config, record, problem, solver)
+    return Prepared(config, record, problem, solver, rows)
 
 
 def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

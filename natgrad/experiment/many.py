@@ -1,6 +1,7 @@
 """Several runs one after the other: seeds, optimizers, values of an option."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from natgrad.experiment.files import read_json, write
 from natgrad.experiment.run import Say, check_folder, run
 from natgrad.experiment.runs import load
 from natgrad.experiment.tables import table
+from natgrad.parallel import by_first, first
 
 
 def parse_seeds(seed: int, seeds: str | None) -> list[int]:
@@ -45,7 +47,7 @@ def train_all(
 ) -> list[dict[str, Any]]:
     """The results of all runs; every folder is checked before the first run starts. An interruption ends the series."""
     for config, folder in zip(configs, folders, strict=True):
-        check_folder(folder, resume, force)
+        by_first(partial(check_folder, folder, resume, force))
         resolve(config, {})
     return [*_train(configs, folders, [resume] * len(configs), force, quiet, plots)]
 
@@ -78,13 +80,14 @@ def _exists(config: Config, folder: Path, force: bool) -> bool:
 def _train(
     configs: Sequence[Config], folders: Sequence[Path], modes: Sequence[bool], force: bool, quiet: bool, plots: bool
 ) -> list[dict[str, Any]]:
+    quiet = quiet or not first()
     say = speaker(quiet)
     results: list[dict[str, Any]] = []
     for config, folder, resume in zip(configs, folders, modes, strict=True):
         if len(configs) > 1:
             say(f"{config.optimizer}, seed {config.seed}{''.join(', ' + s for s in config.settings)}")
         result = run(config, folder, resume=resume, force=force and not resume, quiet=quiet, say=say)
-        if plots and result["steps"] and not (folder / "plots").exists():
+        if plots and first() and result["steps"] and not (folder / "plots").exists():
             draw(folder)
         say(f"{folder}: {sentence(result)}")
         results.append(result)

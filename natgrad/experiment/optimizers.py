@@ -14,10 +14,11 @@ from typing import Any
 import equinox as eqx
 
 from natgrad.experiment.settings import parse
-from natgrad.gramian.choose import choose
+from natgrad.gramian.choose import available_memory
 from natgrad.optim import FullNGD, KernelNGD, MatrixFreeNGD, NystromNGD, RPCholNGD
 from natgrad.optim import damping as dampings
 from natgrad.optim.linesearch import Armijo, GridSearch, LineSearch
+from natgrad.optim.memory import fit
 from natgrad.optim.recipes import RECIPES
 from natgrad.problem import Problem
 from natgrad.zoo.registry import suggest
@@ -140,16 +141,21 @@ def replace(solver: Any, path: str, value: Any) -> Any:
     return dataclasses.replace(solver, **{name: replace(getattr(solver, name), rest, value) if rest else value})
 
 
-def settle(solver: Any, problem: Problem, known: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-    """The solver with its Gramian strategy decided, and the decision.
+def decide(
+    solver: Any, problem: Problem, memory: int | None = None, known: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The Gramian's strategy and batch size, and the bytes that cap the rank; `known` is what a run decided before.
 
     Left to itself the choice follows the free memory, and a run that goes on another day might compile another step.
     """
-    if not {"gramian", "batch"} <= set(options(solver)):
-        return solver, {}
-    if known:
-        strategy, batch = known["strategy"], known["batch"]
-    else:
-        strategy, batch, _ = choose(problem, solver.gramian, solver.batch)
-    settled = dataclasses.replace(solver, gramian=strategy, batch=batch)
-    return settled, {"strategy": strategy, "batch": batch}
+    if known or not {"gramian", "batch"} <= set(options(solver)):
+        return dict(known or {})
+    budget = solver.memory or memory or available_memory()
+    fitted = fit(solver, problem, budget)
+    return {"strategy": fitted.gramian, "batch": fitted.batch, "memory": budget}
+
+
+def settle(solver: Any, decision: Mapping[str, Any]) -> Any:
+    """The solver with what was decided."""
+    names = {"strategy": "gramian", "batch": "batch", "memory": "memory"}
+    return dataclasses.replace(solver, **{names[key]: value for key, value in decision.items()})

@@ -23,6 +23,7 @@ from natgrad.experiment import checkpoint as checkpoints
 from natgrad.experiment.config import Config, Prepared, difference, prepare
 from natgrad.experiment.files import read_json, write_json
 from natgrad.experiment.history import Journal, matches, plateau, read
+from natgrad.parallel import agree, by_first, by_first_alone
 from natgrad.solve import History, Solution, solve
 
 STALE = ("result.json", "plots")  # once the run goes on
@@ -36,33 +37,46 @@ def run(
 ):
     """Trains, and returns what result.json holds. ValueError, before anything is written, where the input is wrong."""
     folder = Path(folder)
-    check_folder(folder, resume, force)
-    known = read_json(folder / "config.json") if resume else None
+    known = by_first(lambda: look(folder, resume, force))
     prepared = prepare(config, known)
     if known is not None:
         if found := difference(prepared.record, known):
             raise ValueError(f"the run in {folder} is another one ({found}): choose --out, or --force to start over")
-        if (done := finished(folder, prepared.record, known)) is not None:
+        if (done := by_first(lambda: finished(folder, prepared.record, known))) is not None:
             say(f"{folder} is finished ({done['status']} after {done['steps']} steps): nothing to resume")
             return done
         if prepared.record["versions"] != known.get("versions"):
             say("natgrad: other versions of Python, JAX or natgrad than at the start: the bits may differ")
     key = jax.random.fold_in(jax.random.key(config.seed), 1)
     start, length = (None, 0) if known is None else last_checkpoint(folder, prepared, key, say)
-    folder.mkdir(parents=True, exist_ok=True)
-    journal = Journal(folder / "history.jsonl", length)
+    journal = by_first_alone(lambda: open_journal(folder, length))
     try:
-        clear(folder, STALE if known is not None else (*STALE, "checkpoint", "config.json"))
-        write_json(folder / "config.json", prepared.record)
+        if journal is not None:
+            clear(folder, STALE if known is not None else (*STALE, "checkpoint", "config.json"))
+            write_json(folder / "config.json", prepared.record)
         if start is not None and over(start, prepared.record, known):
             solution, writer = start, checkpoints.Writer(folder / "checkpoint", "")
         else:
             solution, writer = train(prepared, folder, key, start, journal, quiet)
     finally:
-        journal.close()
+        if journal is not None:
+            journal.close()
     result = summary(prepared, solution, writer)
-    write_json(folder / "result.json", result)
+    if journal is not None:
+        write_json(folder / "result.json", result)
     return result
+
+
+def look(folder: Path, resume: bool, force: bool) -> dict[str, Any] | None:
+    """The config of the run to go on with, if one is; ValueError where the folder is not to be used."""
+    check_folder(folder, resume, force)
+    return read_json(folder / "config.json") if resume else None
+
+
+def open_journal(folder: Path, length: int) -> Journal:
+    """The history in its folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return Journal(folder / "history.jsonl", length)
 
 
 def check_folder(folder: Path, resume: bool, force: bool) -> None:
@@ -112,11 +126,27 @@ def over(ended: Any, record: dict[str, Any], known: dict[str, Any] | None) -> bo
 
 def last_checkpoint(folder: Path, prepared: Prepared, key: Any, say: Say) -> tuple[Any, int]:
     """The solution to go on from and the length of its history; a bad checkpoint is named and the one before taken."""
+    like = prepared.problem.params, prepared.solver.init(prepared.problem, prepared.problem.params, key)
+    good = by_first(lambda: usable(folder, prepared.record["fingerprint"], like, say))
+    if good is None:
+        return None, 0
+    header, payload, records = good
+    params, state = checkpoints.unpack(payload, like)
+    last: dict[str, Any] = records[-1] if records else {"loss": math.nan, "errors": {}}
+    status = header["status"] or "steps"
+    solution = Solution(
+        prepared.problem.solution(params), params, state, History(records),
+        last["loss"], last["errors"], status, header["step"], header["time"], 0.0,
+    )  # fmt: skip
+    return solution, header["history"]["bytes"]
+
+
+def usable(folder: Path, fingerprint: str, like: Any, say: Say) -> tuple[dict[str, Any], bytes, list] | None:
+    """Header, arrays and history of the last good checkpoint."""
     found = checkpoints.files(folder / "checkpoint")
-    state = prepared.solver.init(prepared.problem, prepared.problem.params, key)
     for path in found:
         try:
-            good = checkpoints.load(path, prepared.record["fingerprint"], (prepared.problem.params, state))
+            good = checkpoints.load(path, fingerprint, like)
             if not matches(folder / "history.jsonl", good.history):
                 raise ValueError(f"{path.name} does not fit: history.jsonl is not the one it was made with")
         except ValueError as error:
@@ -124,24 +154,17 @@ def last_checkpoint(folder: Path, prepared: Prepared, key: Any, say: Say) -> tup
             continue
         records = read(folder / "history.jsonl", good.history["bytes"])
         say(f"going on from step {good.step} ({path.name})")
-        params, state = good.tree
-        last: dict[str, Any] = records[-1] if records else {"loss": math.nan, "errors": {}}
-        status = good.status or "steps"
-        solution = Solution(
-            prepared.problem.solution(params), params, state, History(records),
-            last["loss"], last["errors"], status, good.step, good.time, 0.0,
-        )  # fmt: skip
-        return solution, good.history["bytes"]
+        return *checkpoints.read(path), records
     if found:
         raise ValueError(f"no checkpoint in {folder} can be used: --force starts the run over")
     say(f"{folder} has no checkpoint yet: starting over")
-    return None, 0
+    return None
 
 
 def train(
-    prepared: Prepared, folder: Path, key: Any, start: Solution | None, journal: Journal, quiet: bool
+    prepared: Prepared, folder: Path, key: Any, start: Solution | None, journal: Journal | None, quiet: bool
 ) -> tuple[Solution, checkpoints.Writer]:
-    """The solve itself, with history, checkpoints and signals."""
+    """The solve itself, with history, checkpoints and signals; a process without a journal writes nothing."""
     record = prepared.record
     writer = checkpoints.Writer(folder / "checkpoint", record["fingerprint"])
     now: dict[str, Any] = {"step": 0, "time": 0.0, "errors": {}}
@@ -150,15 +173,17 @@ def train(
         now.update(start.history.records[-1])
 
     def save(params: Any, state: Any, status: str | None = None) -> None:
-        if status is not None or writer.due(now["time"] - begun):
+        if journal is not None and (status is not None or writer.due(now["time"] - begun)):
             writer.save(now["step"], now["time"], status, journal.mark(), (params, state))
 
     with interruptions() as asked:
 
         def callback(entry: dict[str, Any]) -> str | None:
             now.update(entry)
-            journal.append(entry)
-            return "interrupted" if asked() else None
+            if journal is not None:
+                journal.append(entry)
+            now["stopped"] = bool(agree(asked()))
+            return "interrupted" if now["stopped"] else None
 
         left = record["time_limit"] - begun if record["time_limit"] is not None else None
         solution = solve(
@@ -174,9 +199,10 @@ def train(
             checkpoint=save,
             progress=not quiet,
         )
-    if solution.status != "interrupted" and solution.steps and solution.errors and not now["errors"]:
+    ended = solution.status != "interrupted"
+    if journal is not None and ended and solution.steps and solution.errors and not now["errors"]:
         journal.amend(solution.history.records[-1])
-    if solution.status != "interrupted" or asked():
+    if ended or now.get("stopped"):
         save(solution.params, solution.state, solution.status)
     return solution, writer
 
@@ -215,7 +241,7 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
         "status": solution.status,
         "steps": solution.steps,
         "parameters": problem.num_parameters,
-        "rows": problem.num_rows,
+        "rows": prepared.rows,
         "loss": solution.loss,
         "errors": solution.errors,
         "plateau": where,
@@ -225,6 +251,8 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
         "checkpoints": {"count": writer.count, "time": writer.spent},
         "gramian": record["gramian"],
         "device": device_name(),
+        "devices": record["devices"],
+        "processes": record["processes"],
         "dtype": record["dtype"],
         "versions": record["versions"],
         "command": record["command"],

@@ -1,6 +1,7 @@
 """`--set key=value`: text from the command line, checked against the type of the option it is meant for."""
 
 import math
+import re
 import types
 import typing
 from typing import Any
@@ -14,6 +15,18 @@ def split(text: str) -> tuple[str, str]:
     if not equals or not key.strip() or not value.strip():
         raise ValueError(f"--set takes key=value, got {text!r}; for example --set problem.width=16")
     return key.strip(), value.strip()
+
+
+def size(name: str, text: str) -> int:
+    """Bytes: `8GB`, `500 MB`, `1e9`."""
+    found = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())
+    try:
+        number = float(found[1]) if found else 0.0
+    except ValueError:
+        number = 0.0
+    if found is None or not number > 0:
+        raise ValueError(f"{name} takes a size such as 8GB or 500MB, got {text!r}")
+    return int(number * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " "))
 
 
 def parse(name: str, text: str, kind: Any, default: Any = None) -> Any:

@@ -4,6 +4,7 @@ import os
 
 import jax
 
+from natgrad.parallel import agree, inside, mesh_of
 from natgrad.problem import Problem
 
 STRATEGIES = ("assembled", "jacobian", "batched", "linearized")
@@ -13,21 +14,34 @@ SMALL = 300  # parameters below which a p×p matrix costs next to nothing
 
 
 def available_memory() -> int:
-    """Bytes free on the default device: the accelerator's own account, or what the host has left."""
-    stats = jax.devices()[0].memory_stats() or {}
+    """Bytes free on a device of each process, the least of them: the accelerator's own account, or what the host has.
+
+    The devices of a processor share its memory.
+    """
+    stats = jax.local_devices()[0].memory_stats() or {}
     if "bytes_limit" in stats:
-        return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 8 * 2**30
+        free = stats["bytes_limit"] - stats.get("bytes_in_use", 0)
+    else:
+        try:
+            free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // jax.local_device_count()
+        except (ValueError, OSError, AttributeError):
+            free = 8 * 2**30
+    return int(-agree(-free))
+
+
+def local_rows(problem: Problem) -> int:
+    """Rows of the Jacobian on one device."""
+    rows = sum(block.rows for block in problem.features)
+    mesh = mesh_of(problem)
+    return rows if mesh is None or inside() else -(-rows // mesh.size)
 
 
 def choose(problem: Problem, strategy: str, batch: int | None, memory: int | None = None) -> tuple[str, int, str]:
     """(strategy, batch size, why)."""
-    p, rows = problem.num_parameters, problem.num_rows
+    p, rows = problem.num_parameters, local_rows(problem)
     item = problem.dtype.itemsize
     largest = max(block.num_points for block in problem.features)
+    widest = max(block.size for block in problem.features)
     free = (available_memory() if memory is None else memory) * SHARE
     if strategy != "auto":
         if batch is None:
@@ -35,16 +49,24 @@ def choose(problem: Problem, strategy: str, batch: int | None, memory: int | Non
         return strategy, batch, "as asked"
     stored = rows * p * item
     if p <= SMALL and rows >= p:
-        return "assembled", batch or DEFAULT_BATCH, f"p = {p} is small: G takes {_size(p * p * item)}"
+        return "assembled", batch or DEFAULT_BATCH, f"p = {p} is small: G takes {size_in_words(p * p * item)}"
     if stored <= free:
-        return "jacobian", batch or DEFAULT_BATCH, f"the {rows}×{p} Jacobian takes {_size(stored)} of {_size(free)}"
+        return (
+            "jacobian",
+            batch or DEFAULT_BATCH,
+            f"the {rows}×{p} Jacobian takes {size_in_words(stored)} of {size_in_words(free)}",
+        )
     if batch is None:
-        widest = max(block.size for block in problem.features)
         batch = int(max(1, min(DEFAULT_BATCH, free / 4 / (p * item * widest))))
-    return "batched", batch, f"the {rows}×{p} Jacobian would take {_size(stored)}, more than {_size(free)}"
+    return (
+        "batched",
+        batch,
+        f"the {rows}×{p} Jacobian would take {size_in_words(stored)}, more than {size_in_words(free)}",
+    )
 
 
-def _size(num: float) -> str:
+def size_in_words(num: float) -> str:
+    """Bytes, readable."""
     for unit in ("B", "kB", "MB", "GB"):
         if num < 1000:
             return f"{num:.3g} {unit}"

@@ -30,6 +30,7 @@ from natgrad.optim.damping import Auto, Damping
 from natgrad.optim.direction import Direction
 from natgrad.optim.kernel import Suited
 from natgrad.optim.linesearch import Armijo, LineSearch
+from natgrad.optim.memory import fit
 from natgrad.parallel import everywhere
 from natgrad.problem import Problem
 
@@ -78,6 +79,7 @@ class NaturalGradient(eqx.Module):
         search: `Armijo()` or `GridSearch()`.
         gramian: the strategy, see `ng.gramian`.
         batch: points at a time, for the strategies that have batches.
+        memory: bytes a step may take on a device, from which strategy, batch and rank follow; by default what is free.
         acceleration: the cap on ‖a‖/‖v‖; 0 switches geodesic acceleration off.
         momentum: β.
     """
@@ -87,6 +89,7 @@ class NaturalGradient(eqx.Module):
     search: LineSearch = Armijo()
     gramian: str = eqx.field(static=True, default="auto")
     batch: int | None = eqx.field(static=True, default=None)
+    memory: int | None = eqx.field(static=True, default=None)
     acceleration: float = eqx.field(static=True, default=1.5)
     momentum: float = eqx.field(static=True, default=0.0)
 
@@ -103,7 +106,7 @@ class NaturalGradient(eqx.Module):
         _warn_of_round_off(theta.dtype)
         key, sub = jax.random.split(key)
         zero = jnp.zeros((), theta.dtype)
-        direction = self.direction.resolve(problem)
+        direction = fit(self, problem).direction.resolve(problem)
         return State(
             key=key,
             iteration=jnp.asarray(0),
@@ -125,7 +128,7 @@ class NaturalGradient(eqx.Module):
         key, sub = jax.random.split(state.key)
         problem = problem.resample(jax.random.fold_in(sub, 0))
         direction = self.direction.resolve(problem)
-        G = gramian(problem, params, self.gramian, batch=self.batch)
+        G = gramian(problem, params, self.gramian, batch=self.batch, memory=self.memory)
         gradient = G.loss_gradient()
         loss, norm = problem.loss(params), jnp.linalg.norm(gradient)
         damping = self.damping.resolve(problem)

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from natgrad.fem import STIFFNESS, BaseSpace, FEErrors, Form, Operator
 from natgrad.fem.base import sum_cells
 from natgrad.fem.operators import Elementwise
-from natgrad.parallel import gather, own
+from natgrad.parallel import everywhere, gather, own
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.coupling import Coupling, Graph
 from natgrad.problem.potential import Potential
@@ -105,7 +105,7 @@ class FEINN(Problem):
 
     def solution(self, params: PyTree) -> Callable:
         """u_θ, the finite-element function: of one point (d,) or of several (n, d), on the host."""
-        nodal = np.asarray(self.nodal(params))
+        nodal = np.asarray(everywhere(lambda problem, params: problem.nodal(params), self, params))
 
         def u(x: Any) -> np.ndarray:
             points = np.asarray(x, dtype=float)

@@ -1,0 +1,60 @@
+"""Memory as a promise: the strategy, the points at a time and the rank that fit into a budget, before a step is made.
+
+What a step holds at its peak on a device with q rows, in numbers of 8 (or 4) bytes (measured in docs/memory.md):
+
+    the Gramian       assembled p², jacobian qp, batched 4pB, linearized 16 vectors' activations at the points
+    the direction     Direct 4p²; Kernel 4q²; PCG 8pℓ, its sketch, its basis and the factors between them
+
+`fit` leaves what was asked for alone where it fits, caps ℓ where the basis would take more than half of the budget, and
+says in one line, before anything is allocated, what does not fit.
+"""
+
+import dataclasses
+from typing import Any
+
+from natgrad.gramian.choose import available_memory, choose, local_rows, size_in_words
+from natgrad.optim.direction import PCG, Direct
+from natgrad.optim.kernel import Kernel
+from natgrad.problem import Problem
+
+COPIES = {"sketch": 8, "matrix": 4}  # of p×ℓ and p×p (or q×q) arrays at the peak of a step
+LEAST_RANK = 10
+
+
+def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
+    """The solver with strategy, batch size and rank that keep a step within so many bytes a device.
+
+    The device's own free memory by default. Baselines, which have no Gramian, are returned as they are.
+    """
+    if not hasattr(solver, "gramian"):
+        return solver
+    memory = solver.memory if memory is None else memory
+    budget = available_memory() if memory is None else memory
+    if not budget > 0:
+        raise ValueError(f"memory must be a positive number of bytes, got {memory}")
+    direction = solver.direction.resolve(problem)
+    p, q, item = problem.num_parameters, local_rows(problem), problem.dtype.itemsize
+    if isinstance(direction, Direct):
+        _check(COPIES["matrix"] * p * p * item, budget, f"factoring the {p}×{p} Gramian", "NystromNGD, say")
+    elif isinstance(direction, Kernel) and isinstance(direction.solver, Direct):
+        rows = problem.num_rows
+        _check(COPIES["matrix"] * rows * rows * item, budget, f"the {rows}×{rows} kernel", "fewer points, or PCG")
+    elif isinstance(direction, PCG) and (rank := getattr(direction.preconditioner, "max_rank", 0)):
+        room = int(budget / 2 / (COPIES["sketch"] * p * item))
+        least = min(LEAST_RANK, rank, p)
+        _check(COPIES["sketch"] * p * least * item, budget / 2, f"a preconditioner of rank {least}", "more memory")
+        if room < min(rank, p):
+            direction = dataclasses.replace(
+                direction, preconditioner=dataclasses.replace(direction.preconditioner, max_rank=room)
+            )
+    strategy, batch, _ = choose(problem, solver.gramian, solver.batch, budget)
+    held = {"assembled": p * p, "jacobian": q * p}.get(strategy, 0)
+    _check(held * item, budget, f"the Gramian by strategy {strategy!r}", "gramian='batched'")
+    return dataclasses.replace(solver, direction=direction, gramian=strategy, batch=batch, memory=memory)
+
+
+def _check(needed: float, budget: float, what: str, instead: str) -> None:
+    if needed > budget:
+        raise ValueError(
+            f"{what} takes {size_in_words(needed)}, more than the {size_in_words(budget)} it may: use {instead}"
+        )
