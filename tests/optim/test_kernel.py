@@ -30,7 +30,7 @@ def prepared(problem, direction, strategy="jacobian", mu=MU, iteration=0) -> tup
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("strategy", ["jacobian", "batched", "linearized", "assembled"])
+@pytest.mark.parametrize("strategy", ["jacobian", "batched", "linearized"])
 def test_push_and_kernel_are_the_dense_ones(name, strategy):
     problem = PROBLEMS[name]()
     A = jacobian(problem)
@@ -126,11 +126,13 @@ def test_wrong_options_are_refused():
 
 
 def test_it_trains_as_far_as_conjugate_gradients():
-    problem = poisson(points=40, boundary=16, width=8)
+    """In exact arithmetic the two are one method: they start alike and end alike."""
+    problem = poisson(points=30, boundary=12, width=8)
     assert problem.num_rows < problem.num_parameters
-    losses = [
-        ng.solve(problem, ng.NaturalGradient(direction), steps=25, progress=False).loss
-        for direction in (Kernel(), ng.PCG())
-    ]
-    assert losses[0] < 1e-9
-    assert losses[0] < 10 * losses[1]
+    kernel, pcg = (
+        ng.solve(problem, ng.NaturalGradient(direction, acceleration=0.0), steps=40, progress=False).history.loss
+        for direction in (Kernel(), ng.PCG(ng.Nystrom(max_rank=42, increase=42, levels=1), refresh="always"))
+    )
+    np.testing.assert_allclose(kernel[:5], pcg[:5], rtol=1e-6)
+    assert kernel[-1] < 1e-3 * kernel[0]
+    assert 0.1 < kernel[-1] / pcg[-1] < 10
