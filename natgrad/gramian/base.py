@@ -12,6 +12,7 @@ damping: μ belongs to the direction solver. Vectors are flat, in the order of `
 """
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
+from natgrad.linalg import TestMatrix
 from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
 
@@ -40,6 +42,10 @@ class Gramian(eqx.Module):
         return self.problem.num_parameters
 
     @property
+    def dtype(self) -> Any:
+        return self.problem.dtype
+
+    @property
     def scaling(self) -> float:
         """What the problem wants of the damping, see `Problem.scaling`."""
         return self.problem.scaling
@@ -51,6 +57,10 @@ class Gramian(eqx.Module):
     @abc.abstractmethod
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         """G V."""
+
+    def sketch(self, omega: TestMatrix) -> Float[Array, "p m"]:
+        """G Ω."""
+        return self.mm(omega.matrix())
 
     @abc.abstractmethod
     def diagonal(self) -> Float[Array, " p"]:

@@ -5,6 +5,8 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
+from natgrad.linalg import TestMatrix
+
 
 class Scaled(eqx.Module):
     """The five products of S G S, S = diag(scale)."""
@@ -16,11 +18,18 @@ class Scaled(eqx.Module):
     def size(self) -> int:
         return self.gramian.size
 
+    @property
+    def dtype(self) -> Any:
+        return self.gramian.dtype
+
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         return self.scale * self.gramian.mv(self.scale * v)
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         return self.scale[:, None] * self.gramian.mm(self.scale[:, None] * V)
+
+    def sketch(self, omega: TestMatrix) -> Float[Array, "p m"]:
+        return self.scale[:, None] * self.gramian.sketch(omega.scale(self.scale))
 
     def diagonal(self) -> Float[Array, " p"]:
         return self.scale**2 * self.gramian.diagonal()

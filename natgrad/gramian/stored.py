@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import CHUNK, Gramian, weighted_jacobian
-from natgrad.linalg import cross, gram, gram_diagonal, matmul, row_gram
+from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, matmul, row_gram
 from natgrad.parallel import columns, inside, total
 from natgrad.problem import Coupling, Features, Problem
 
@@ -52,6 +52,9 @@ class StoredJacobian(Gramian):
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         return _sum(cross(A, B) for B, A in self._coupled([matmul(A, V) for A in self.blocks])).T
+
+    def sketch(self, omega: TestMatrix) -> Float[Array, "p m"]:
+        return _sum(cross(A, B) for B, A in self._coupled([omega.times(A) for A in self.blocks])).T
 
     def diagonal(self) -> Float[Array, " p"]:
         if self.coupling is None:

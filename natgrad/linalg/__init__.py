@@ -5,12 +5,16 @@ from natgrad.linalg.cholesky import safe_cholesky as safe_cholesky
 from natgrad.linalg.nystrom import LowRank as LowRank
 from natgrad.linalg.nystrom import from_factor as from_factor
 from natgrad.linalg.nystrom import nystrom as nystrom
+from natgrad.linalg.nystrom import nystrom_factor as nystrom_factor
+from natgrad.linalg.nystrom import nystrom_factor_from_columns as nystrom_factor_from_columns
 from natgrad.linalg.nystrom import nystrom_from_columns as nystrom_from_columns
 from natgrad.linalg.pcg import PCGResult as PCGResult
 from natgrad.linalg.pcg import pcg as pcg
 from natgrad.linalg.power import power_method as power_method
+from natgrad.linalg.preconditioner import FactorPreconditioner as FactorPreconditioner
 from natgrad.linalg.preconditioner import LowRankPreconditioner as LowRankPreconditioner
 from natgrad.linalg.preconditioner import WoodburyPreconditioner as WoodburyPreconditioner
+from natgrad.linalg.preconditioner import factor_preconditioner as factor_preconditioner
 from natgrad.linalg.preconditioner import nystrom_preconditioner as nystrom_preconditioner
 from natgrad.linalg.preconditioner import rpcholesky_preconditioner as rpcholesky_preconditioner
 from natgrad.linalg.products import cross as cross
@@ -20,6 +24,10 @@ from natgrad.linalg.products import matmul as matmul
 from natgrad.linalg.products import row_gram as row_gram
 from natgrad.linalg.rpcholesky import RPCholesky as RPCholesky
 from natgrad.linalg.rpcholesky import rpcholesky as rpcholesky
+from natgrad.linalg.sketch import DenseTest as DenseTest
+from natgrad.linalg.sketch import SparseSigns as SparseSigns
+from natgrad.linalg.sketch import TestMatrix as TestMatrix
 from natgrad.linalg.sketch import gaussian as gaussian
 from natgrad.linalg.sketch import sample_diagonal as sample_diagonal
 from natgrad.linalg.sketch import sample_uniform as sample_uniform
+from natgrad.linalg.sketch import sparse_signs as sparse_signs

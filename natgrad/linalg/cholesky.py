@@ -27,6 +27,12 @@ def solve_right(Y: Float[Array, "p m"], L: Float[Array, "m m"]) -> Float[Array, 
     return jax.lax.linalg.triangular_solve(L, Y, left_side=False, lower=True, transpose_a=True)
 
 
+def triangular_inverse(L: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """L⁻¹. On a GPU a product with it is several times faster than a triangular solve, and here as accurate."""
+    eye = jnp.eye(L.shape[0], dtype=L.dtype)
+    return jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True)
+
+
 def safe_cholesky(
     A: Float[Array, "m m"],
     shift: float | Float[Array, ""] = 0.0,

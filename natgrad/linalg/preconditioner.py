@@ -14,11 +14,14 @@ Products are written v @ U for Uᵀv, which XLA on CPUs runs without a transpose
 Assumed: μ ≥ 0. Where λ + μ vanishes, eps·λ₁ stands in for it, and 1 where that vanishes too.
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from natgrad.linalg.cholesky import safe_cholesky, solve_right
+from natgrad.linalg.cholesky import safe_cholesky, solve_right, triangular_inverse
 from natgrad.linalg.nystrom import LowRank, from_factor
 from natgrad.linalg.products import gram
 from natgrad.linalg.rpcholesky import RPCholesky
@@ -50,6 +53,52 @@ class WoodburyPreconditioner(eqx.Module):
     def __call__(self, v: Float[Array, "p *k"]) -> Float[Array, "p *k"]:
         """P⁻¹v."""
         return (v - _apply(self.W, jnp.ones_like(self.W[0]), v)) / self.mu
+
+
+class FactorPreconditioner(eqx.Module):
+    """v ↦ (v − F X ᵀX Fᵀ v) / tail, the inverse of F Fᵀ + tail·I with XᵀX = (FᵀF + tail·I)⁻¹; `largest` is λ₁(F Fᵀ)."""
+
+    F: Float[Array, "p m"]
+    X: Float[Array, "m m"]
+    tail: Float[Array, ""]
+    largest: Float[Array, ""]
+
+    def __call__(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
+        """P⁻¹v."""
+        return (v - self.F @ ((self.X @ (v @ self.F)) @ self.X)) / self.tail
+
+
+def factor_preconditioner(F: Float[Array, "p m"], mu: Callable[[Array], Array]) -> FactorPreconditioner:
+    """(F Fᵀ + τI)⁻¹ by Woodbury's identity with τ the largest of μ, 30·eps·λ₁ and λ_m(FᵀF).
+
+    The first keeps P near G + μI. The second bounds the cancellation in v − F(…)Fᵀv, which is eps·λ₁/τ: P is then good
+    to a few percent, and conjugate gradients, whose products do not suffer from it, take care of a smaller μ. The third
+    is what F, where its rank is too low, says about the rest. `mu` is the rule λ₁ ↦ μ.
+    """
+    K = gram(F)
+    m, eps = K.shape[0], jnp.finfo(K.dtype).eps
+    start = jnp.ones(m, K.dtype)
+    largest = _dominant(lambda x: K @ x, K @ start, 8)
+
+    def invert(tail: Array) -> tuple[Array, Array]:
+        L, used = safe_cholesky(K, tail)
+        return triangular_inverse(L), used
+
+    least = jnp.maximum(mu(largest), 30 * eps * largest)
+    X, tail = invert(least)
+    smallest = 1 / _dominant(lambda x: (X @ x) @ X, start, 4) - tail
+    X, tail = jax.lax.cond(smallest > tail, lambda: invert(smallest), lambda: (X, tail))
+    return FactorPreconditioner(F, X, tail, largest)
+
+
+def _dominant(product: Callable[[Array], Array], x: Array, iterations: int) -> Array:
+    """The largest eigenvalue, from below."""
+    norm = jnp.zeros((), x.dtype)
+    for _ in range(iterations):
+        size = jnp.linalg.norm(x)
+        x = product(x / jnp.where(size > 0, size, 1.0))
+        norm = jnp.linalg.norm(x)
+    return norm
 
 
 def nystrom_preconditioner(lowrank: LowRank, mu: Scalar) -> LowRankPreconditioner:

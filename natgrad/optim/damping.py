@@ -1,7 +1,11 @@
 """Rules for the regularization μ of (G + μI) d = ∇L (section 4.3 of the paper).
 
-Every rule keeps μ ≥ γ·eps·λ̂₁, the cut-off below which the eigenvalues of G are round-off; the rules differ in how much
-more they ask for far from the minimum. A rule is asked by the direction solver, the owner of μ, once it knows λ̂₁.
+Every rule keeps μ ≥ γ·eps·λ̂₁; the rules differ in how much more they ask for far from the minimum. A rule is asked by
+the direction solver, the owner of μ, once it knows λ̂₁.
+
+γ = 10 is the cut-off below which the eigenvalues of an assembled G are round-off. It is no limit for products with
+A = W^½J: the errors of Aᵀ(Av) are small where Av is, and conjugate gradients solve with AᵀA + μI for far smaller μ. The
+last digits are there: where all steps are full ones, what is left of the error lies in directions that μ holds back.
 """
 
 import abc
@@ -38,11 +42,15 @@ class Damping(eqx.Module):
         iteration: Int[Array, ""],
     ) -> Float[Array, ""]:
         """μ for this step, from λ̂₁ (`largest`), L, ‖∇L‖ and the iteration k = 0, 1, …"""
-        floor = self.gamma * jnp.finfo(largest.dtype).eps * largest
+        floor = self.cutoff(state) * jnp.finfo(largest.dtype).eps * largest
         # A zero Gramian leaves nothing to scale by: any positive μ gives a gradient step.
         floor = jnp.where(floor > 0, floor, jnp.finfo(largest.dtype).eps)
         extra = self.extra(state, loss, gradient_norm, iteration)
         return jnp.maximum(floor, jnp.where(jnp.isfinite(extra), extra, 0.0)).astype(largest.dtype)
+
+    def cutoff(self, state: DampingState) -> float | Array:
+        """γ."""
+        return self.gamma
 
     @abc.abstractmethod
     def extra(self, state: DampingState, loss: Array, gradient_norm: Array, iteration: Array) -> Array:
@@ -72,6 +80,31 @@ class LossPower(Damping):
 
     def extra(self, state, loss, gradient_norm, iteration):
         return self.scale * jnp.abs(loss) ** self.power
+
+
+class Falling(Damping):
+    """μ = max(γ_k·eps·λ̂₁, c·|L|^α), γ_k from `start` down to γ: halved after a full step, doubled after one below ½.
+
+    A small γ from the start costs steps, as the curvature is large there and a trust region is of use.
+    """
+
+    gamma: float = eqx.field(static=True, default=0.01)
+    scale: float = eqx.field(static=True, default=1e-4)
+    power: float = eqx.field(static=True, default=2.0)
+    start: float = eqx.field(static=True, default=10.0)
+
+    def init(self, dtype):
+        return jnp.asarray(self.start, dtype)
+
+    def cutoff(self, state):
+        return state
+
+    def extra(self, state, loss, gradient_norm, iteration):
+        return self.scale * jnp.abs(loss) ** self.power
+
+    def update(self, state, mu, gain, step):
+        new = state * jnp.where(step >= 1, 0.5, jnp.where(step < 0.5, 2.0, 1.0))
+        return jnp.clip(new, min(self.gamma, self.start), self.start)
 
 
 class GradientPower(Damping):
@@ -116,7 +149,8 @@ class LevenbergMarquardt(Damping):
 
 
 class Auto(Damping):
-    """`LossPower` for least squares, `LevenbergMarquardt` for energies; with `published` the paper's `Geometric`.
+    """`Falling` for least squares (`LossPower` at γ ≥ 10), `LevenbergMarquardt` for energies; with `published` the
+    paper's `LossPower` and `Geometric`.
 
     2⁻ᵏ is gone after some 30 steps, whether the minimum is near by then or not: on meshes with corners and holes the
     steps become short there, and a rule that looks at them came 10 to 50 times further in 60 steps.
@@ -127,7 +161,7 @@ class Auto(Damping):
 
     def resolve(self, problem: Problem) -> Damping:
         if problem.least_squares:
-            return LossPower(self.gamma)
+            return LossPower(self.gamma) if self.published or self.gamma >= 10 else Falling(self.gamma)
         return Geometric(self.gamma) if self.published else LevenbergMarquardt(self.gamma)
 
     def extra(self, state, loss, gradient_norm, iteration):

@@ -145,9 +145,9 @@ class Direct(Direction):
 
 
 class PCGState(eqx.Module):
-    """The approximation in use, and whether the last solve with it was good enough."""
+    """What the preconditioner's builder keeps, and whether the last solve with it was good enough."""
 
-    approximation: Approximation
+    approximation: Any
     failed: Bool[Array, ""]
 
 
@@ -161,8 +161,9 @@ class PCG(Direction):
         progress: … or once an iteration adds no more than this part to the decrease of ½xᵀ(G + μI)x − bᵀx. The error
             in the norm of G + μI is then about its square root; a Cholesky factorization does no better than 1e-4.
         warm_start: start from the previous direction, scaled to fit.
-        refresh: "always" builds the preconditioner anew at every step. "stale" keeps it while a probe (one product with
-            G) finds G + μI no further than `staleness` from it, and the last solve with it came to an end.
+        refresh: "always" builds the preconditioner anew at every step. "stale" keeps one that lasts (with eigenvectors)
+            while a probe (one product with G) finds G + μI no further than `staleness` from it, and the last solve with
+            it came to an end.
         scaling: c of the damping's D, see the module's header.
         staleness: the root mean square eigenvalue of P⁻¹(G + μI) on the range of the approximation up to which it is
             kept; 1 for a perfect one.
@@ -191,7 +192,7 @@ class PCG(Direction):
         gramian, scale = scaled(gramian, self.scaling, iteration)
         key, probe = jax.random.split(key)
         build = lambda: self.preconditioner.build(gramian, mu, state.approximation, key)
-        if self.refresh == "always":
+        if self.refresh == "always" or not self.preconditioner.lasting:
             approximation, stale = build(), jnp.asarray(True)
         else:
             stale = state.failed | self._stale(gramian, mu, state.approximation, probe)
@@ -212,7 +213,7 @@ class PCG(Direction):
             return Solve(result.x, result.iterations, result.residual)
 
         system = System(value, approximation.largest, approximation.rank, solve, stale, scale)
-        return system, PCGState(approximation, state.failed)
+        return system, PCGState(self.preconditioner.keep(approximation), state.failed)
 
     def _stale(self, gramian: Gramian, mu: MuRule, approximation: Approximation, key: PRNGKeyArray) -> Array:
         """Whether P⁻¹(G + μI) is far from the identity on a random vector in the range of the approximation.
@@ -234,7 +235,8 @@ class PCG(Direction):
 
     def finish(self, state, solve, accepted):
         # More inner iterations than the budget, or a step that led nowhere: do not trust the approximation again.
-        return PCGState(state.approximation, (solve.iterations >= self.maxiter) | ~accepted)
+        kept = self.preconditioner.adapt(state.approximation, solve.iterations)
+        return PCGState(kept, (solve.iterations >= self.maxiter) | ~accepted)
 
 
 def _norm(b: Array) -> Array:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from natgrad.gramian import Gramian
+from natgrad.linalg import TestMatrix
 from natgrad.optim.direction import PCG, Direct, Direction, Solve, System, check_scaling, scaled
 from natgrad.parallel import count, gather, inside, own
 from natgrad.problem import Problem
@@ -36,6 +37,10 @@ class Rows(eqx.Module):
     @property
     def size(self) -> int:
         return self.gramian.problem.num_rows
+
+    @property
+    def dtype(self) -> Any:
+        return self.gramian.dtype
 
     @property
     def scaling(self) -> float:
@@ -56,6 +61,9 @@ class Rows(eqx.Module):
 
     def mm(self, C: Float[Array, "q m"]) -> Float[Array, "q m"]:
         return jax.lax.map(self.mv, C.T, batch_size=min(COLUMNS, C.shape[1])).T
+
+    def sketch(self, omega: TestMatrix) -> Float[Array, "q m"]:
+        return self.mm(omega.matrix())
 
     def diagonal(self) -> Float[Array, " q"]:
         return self.as_matrix().diagonal()

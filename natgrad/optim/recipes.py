@@ -17,11 +17,11 @@ RECIPES = ("default", "published")
 
 
 def NystromNGD(
-    max_rank: int = 500,
+    max_rank: int | None = None,
     maxiter: int | None = None,
-    gamma: float = 10.0,
+    gamma: float | None = None,
     *,
-    test: str = "gaussian",
+    test: str | None = None,
     recipe: str = "default",
     damping: Damping | None = None,
     scaling: float | None = None,
@@ -30,29 +30,31 @@ def NystromNGD(
     """NyströmNGD: NGD by conjugate gradients with a randomized Nyström preconditioner.
 
     Arguments:
-        max_rank: ℓ_max, the rank of the preconditioner at most.
+        max_rank: ℓ_max, the rank of the preconditioner at most; 1000 by default, 500 in the published recipe.
         maxiter: pCG iterations at most; 40 by default, 20 in the published recipe.
-        gamma: μ ≥ γ·eps·λ̂₁.
-        test: "gaussian", "sampling" (columns by the diagonal) or "uniform".
+        gamma: μ ≥ γ·eps·λ̂₁; 0.01 by default, 10 in the published recipe and with an assembled Gramian.
+        test: "signs" (the default), "gaussian" (the published one), "sampling" (columns by the diagonal) or "uniform".
         recipe: "default" or "published".
         damping: another rule for μ (`gamma` is then its own).
         scaling: damp by μD, D = max(diag G, scaling·max diag G) normalized, in place of μI (1); see `PCG`.
         options: `gramian`, `batch`, `search`, … of `NaturalGradient`.
     """
     published = _published(recipe)
+    max_rank = _rank(max_rank, published)
     if published:
+        test = "gaussian" if test is None else test
         preconditioner = Nystrom(test=test, max_rank=max_rank, increase=20, ratio=10.0, reuse=False, method="svd")
     else:
-        preconditioner = Nystrom(test=test, max_rank=max_rank)
+        preconditioner = Nystrom(test="signs" if test is None else test, max_rank=max_rank)
     return _compose(_pcg(preconditioner, maxiter, published, scaling), gamma, damping, published, options)
 
 
 def RPCholNGD(
-    max_rank: int = 500,
+    max_rank: int | None = None,
     maxiter: int | None = None,
-    gamma: float = 10.0,
+    gamma: float | None = None,
     *,
-    block: int = 20,
+    block: int | None = None,
     recipe: str = "default",
     damping: Damping | None = None,
     scaling: float | None = None,
@@ -60,16 +62,19 @@ def RPCholNGD(
 ) -> NaturalGradient:
     """RPCholNGD: NGD by conjugate gradients with a randomly pivoted Cholesky preconditioner.
 
-    Arguments as for `NystromNGD`; `block` pivots are drawn at a time.
+    Arguments as for `NystromNGD`; `block` pivots are drawn at a time, 100 by default, 20 in the published recipe.
     """
     published = _published(recipe)
-    preconditioner = RPCholesky(max_rank=max_rank, block=block, method="woodbury" if published else "eigh")
+    form: dict[str, Any] = {"method": "woodbury", "ratio": 1.0, "block": 20} if published else {}
+    preconditioner = RPCholesky(
+        max_rank=_rank(max_rank, published), **form | ({} if block is None else {"block": block})
+    )
     return _compose(_pcg(preconditioner, maxiter, published, scaling), gamma, damping, published, options)
 
 
 def MatrixFreeNGD(
     maxiter: int = 520,
-    gamma: float = 10.0,
+    gamma: float | None = None,
     *,
     recipe: str = "default",
     damping: Damping | None = None,
@@ -114,6 +119,12 @@ def _published(recipe: str) -> bool:
     return recipe == "published"
 
 
+def _rank(max_rank: int | None, published: bool) -> int:
+    if max_rank is None:
+        return 500 if published else 1000
+    return max_rank
+
+
 def _scaling(scaling: float | None, published: bool) -> float | None:
     return 1.0 if scaling is None and published else scaling
 
@@ -128,11 +139,13 @@ def _pcg(preconditioner: Any, maxiter: int | None, published: bool, scaling: flo
 
 
 def _compose(
-    direction: Direction, gamma: float, damping: Damping | None, published: bool, options: dict[str, Any]
+    direction: Direction, gamma: float | None, damping: Damping | None, published: bool, options: dict[str, Any]
 ) -> NaturalGradient:
+    if gamma is None:
+        gamma = 10.0 if published or options.get("gramian") == "assembled" else 0.01
     if not gamma > 0:
         raise ValueError(f"gamma must be positive, got {gamma}")
-    known = ("search", "gramian", "batch", "acceleration", "momentum")
+    known = ("search", "gramian", "batch", "memory", "acceleration", "momentum")
     for name in options:
         if name not in known:
             raise ValueError(f"unknown option {name!r}: beside its own, this optimizer takes {', '.join(known)}")

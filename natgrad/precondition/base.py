@@ -1,19 +1,22 @@
 """Preconditioner builders: from a Gramian to a low-rank Ĝ ≈ G and the inverse of Ĝ + μI on its range.
 
-A builder keeps what it built in its state, so that the direction solver may use it for many steps: μ enters only when
-the preconditioner is applied, and a rebuild is asked for when the inner solve says that Ĝ has grown stale. Shapes are
-static (p × max_rank); the rank ℓ is a number that masks columns, so that a run compiles once.
+There are two forms. `Approximation` has eigenvectors of Ĝ, as in the paper: μ enters only when it is applied, so that
+it may serve for many steps, and its eigenvalues say which rank is next. `Factored` has Ĝ = FFᵀ and Woodbury's identity,
+is made anew at every step at a fraction of the cost (no eigenproblem), and the iterations it leaves to the inner solve
+say which rank is next. Shapes are static; the rank ℓ is a number that masks columns or picks one of a few widths, so
+that a run compiles once.
 """
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from natgrad.gramian import Gramian
-from natgrad.linalg import LowRank
+from natgrad.linalg import FactorPreconditioner, LowRank
 
 MuRule = Callable[[Float[Array, ""]], Float[Array, ""]]  # λ̂₁ ↦ μ
 
@@ -36,20 +39,44 @@ class Approximation(eqx.Module):
         return LowRank(self.basis, self.eigenvalues, jnp.sum(self.eigenvalues > 0))
 
 
+class Factored(eqx.Module):
+    """Ĝ = FFᵀ with the inverse of FFᵀ + τI, and the number of columns in use."""
+
+    preconditioner: FactorPreconditioner
+    rank: Int[Array, ""]
+
+    @property
+    def largest(self) -> Float[Array, ""]:
+        return self.preconditioner.largest
+
+
 class Preconditioner(eqx.Module):
     """A builder of preconditioners."""
 
+    @property
+    def lasting(self) -> bool:
+        """Whether what was built may be used at a later step."""
+        return True
+
     @abc.abstractmethod
-    def init(self, size: int, dtype: jnp.dtype, key: PRNGKeyArray) -> Approximation:
+    def init(self, size: int, dtype: jnp.dtype, key: PRNGKeyArray) -> Any:
         """The state before anything is built."""
 
     @abc.abstractmethod
-    def build(self, gramian: Gramian, mu: MuRule, state: Approximation, key: PRNGKeyArray) -> Approximation:
-        """A fresh approximation of the Gramian."""
+    def build(self, gramian: Gramian, mu: MuRule, state: Any, key: PRNGKeyArray) -> Any:
+        """A fresh approximation of the Gramian, with its `largest` eigenvalue and its `rank`."""
 
     @abc.abstractmethod
-    def inverse(self, state: Approximation, mu: Float[Array, ""]) -> Callable[[Array], Array]:
+    def inverse(self, approximation: Any, mu: Float[Array, ""]) -> Callable[[Array], Array]:
         """v ↦ P⁻¹ v."""
+
+    def keep(self, approximation: Any) -> Any:
+        """What the next step needs of an approximation: the state."""
+        return approximation
+
+    def adapt(self, state: Any, iterations: Int[Array, ""]) -> Any:
+        """The state after an inner solve of so many iterations."""
+        return state
 
 
 def empty(size: int, width: int, rank: int, dtype: jnp.dtype) -> Approximation:

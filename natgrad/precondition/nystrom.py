@@ -1,10 +1,15 @@
 """Randomized Nyström preconditioning (Algorithm "BuildPreconditioner: Nyström" of the paper).
 
-The rank follows the spectrum: up by `increase` while λ̂_ℓ > r μ, else down to the first λ̂ᵢ < r μ plus one. Beyond the
-paper, the range found last time serves as test matrix (`reuse`): one step of subspace iteration for free, since the
-Gramian changes little between steps. Some columns are always fresh, so that new directions are found.
+    method      what is kept of Ĝ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ     the next rank ℓ
+    "svd"       its eigenvectors, the published form       up by `increase` while λ̂_ℓ > rμ, else down to the first
+    "cholesky"  the same without an SVD of size p          λ̂ᵢ < rμ plus one
+    "factor"    B with BBᵀ = Ĝ, and Woodbury's identity    one of a few widths, by the iterations of the inner solve
 
-Work follows the rank too: a sketch of ℓ columns is made in the narrowest of a few static widths that holds it.
+The last is the default: no eigenproblem (on a GPU that of 500×500 takes as long as the sketch), and with Ω of sparse
+signs half a sketch. What a wider sketch costs is then less than the inner iterations it saves, whence the larger ranks.
+
+With "cholesky" the range found last time may serve as test matrix (`reuse`): one step of subspace iteration for free.
+Work follows the rank: a sketch of ℓ columns is made in the narrowest of a few static widths that holds it.
 """
 
 import equinox as eqx
@@ -12,58 +17,120 @@ import jax
 import jax.numpy as jnp
 
 from natgrad.linalg import (
+    DenseTest,
+    FactorPreconditioner,
     LowRank,
+    factor_preconditioner,
     gaussian,
     nystrom,
+    nystrom_factor,
+    nystrom_factor_from_columns,
     nystrom_from_columns,
     nystrom_preconditioner,
     sample_diagonal,
     sample_uniform,
+    sparse_signs,
 )
-from natgrad.precondition.base import Approximation, Preconditioner, empty
+from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty
 
-TESTS = ("gaussian", "sampling", "uniform")
+TESTS = ("signs", "gaussian", "sampling", "uniform")
+METHODS = ("factor", "cholesky", "svd")
+FEW, MANY = 4, 12  # inner iterations below and above which a factored preconditioner gets narrower and wider
 
 
 class Nystrom(Preconditioner):
     """Ĝ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ.
 
     Arguments:
-        test: Ω "gaussian"; "sampling" takes columns of G with probability proportional to its diagonal, "uniform"
-            with equal probability.
+        test: Ω of sparse "signs" or "gaussian"; "sampling" takes columns of G with probability proportional to its
+            diagonal, "uniform" with equal probability.
         max_rank: ℓ_max.
+        method: "factor", "cholesky" or "svd", see the module's header; the others are for the last two:
         increase: δℓ, by how much the rank grows.
         ratio: r, the ratio λ̂/μ at which eigenvalues stop mattering.
-        reuse: whether the last range is the next test matrix (Gaussian tests only).
-        method: "cholesky", or "svd" for the published form.
+        reuse: whether the last range is the next test matrix (not when columns are sampled).
         levels: how many widths are compiled: max_rank, max_rank/2, max_rank/4, …
     """
 
-    test: str = eqx.field(static=True, default="gaussian")
-    max_rank: int = eqx.field(static=True, default=500)
+    test: str = eqx.field(static=True, default="signs")
+    max_rank: int = eqx.field(static=True, default=1000)
+    method: str = eqx.field(static=True, default="factor")
     increase: int = eqx.field(static=True, default=100)
     ratio: float = eqx.field(static=True, default=1.0)
     reuse: bool = eqx.field(static=True, default=True)
-    method: str = eqx.field(static=True, default="cholesky")
     levels: int = eqx.field(static=True, default=3)
 
     def __check_init__(self):
         if self.test not in TESTS:
             raise ValueError(f"unknown test matrix {self.test!r}: choose one of {', '.join(TESTS)}")
-        if self.method not in ("cholesky", "svd"):
-            raise ValueError(f"unknown Nyström method {self.method!r}: choose cholesky or svd")
+        if self.method not in METHODS:
+            raise ValueError(f"unknown Nyström method {self.method!r}: choose one of {', '.join(METHODS)}")
         for name in ("max_rank", "increase", "levels"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
+    @property
+    def lasting(self):
+        return self.method != "factor"
+
     def init(self, size, dtype, key):
+        if self.method == "factor":
+            return jnp.asarray(len(self._widths(size)) - 1, jnp.int32)
         return empty(size, min(self.max_rank, size), self.increase, dtype)
 
     def build(self, gramian, mu, state, key):
+        build = self._factored if self.method == "factor" else self._decomposed
+        return build(gramian, mu, state, key)
+
+    def inverse(self, approximation, mu):
+        if isinstance(approximation, Factored):
+            return approximation.preconditioner
+        return nystrom_preconditioner(approximation.found(), mu)
+
+    def keep(self, approximation):
+        if isinstance(approximation, Factored):
+            size = approximation.preconditioner.F.shape[0]
+            return jnp.searchsorted(jnp.asarray(self._widths(size)), approximation.rank).astype(jnp.int32)
+        return approximation
+
+    def adapt(self, state, iterations):
+        if self.method != "factor":
+            return state
+        change = jnp.where(iterations > MANY, 1, jnp.where(iterations < FEW, -1, 0))
+        return jnp.clip(state + change, 0, self.levels - 1).astype(jnp.int32)
+
+    def _widths(self, size: int) -> list[int]:
+        full = min(self.max_rank, size)
+        return sorted({max(1, -(-full // 2**level)) for level in range(self.levels)})
+
+    def _indices(self, gramian, key, width):
+        if self.test == "uniform":
+            return sample_uniform(key, gramian.size, width)
+        return sample_diagonal(key, gramian.diagonal(), width)
+
+    def _factored(self, gramian, mu, state, key) -> Factored:
+        widths = self._widths(gramian.size)
+
+        def branch(width: int) -> Factored:
+            if self.test in ("sampling", "uniform"):
+                F = nystrom_factor_from_columns(gramian.columns, self._indices(gramian, key, width))
+            elif self.test == "gaussian":
+                F = nystrom_factor(gramian.sketch, DenseTest(gaussian(key, gramian.size, width, gramian.dtype)))
+            else:
+                F = nystrom_factor(gramian.sketch, sparse_signs(key, gramian.size, width, gramian.dtype))
+            found, fill = factor_preconditioner(F, mu), widths[-1] - width
+            F, X = jnp.pad(found.F, ((0, 0), (0, fill))), jnp.pad(found.X, (0, fill))
+            return Factored(FactorPreconditioner(F, X, found.tail, found.largest), jnp.asarray(width, jnp.int32))
+
+        if len(widths) == 1:
+            return branch(widths[0])
+        index = jnp.minimum(state, len(widths) - 1)
+        return jax.lax.switch(index, [lambda w=w: branch(w) for w in widths])
+
+    def _decomposed(self, gramian, mu, state, key) -> Approximation:
         width = state.basis.shape[1]
-        widths = sorted({max(1, -(-width // 2**level)) for level in range(self.levels)})
-        diagonal = gramian.diagonal() if self.test == "sampling" else None
-        branches = [lambda w=w: self._sketch(gramian, diagonal, state, key, w, width) for w in widths]
+        widths = self._widths(state.basis.shape[0])
+        branches = [lambda w=w: self._sketch(gramian, state, key, w, width) for w in widths]
         index = jnp.searchsorted(jnp.asarray(widths), state.next_rank)
         low = jax.lax.switch(index, branches) if len(branches) > 1 else branches[0]()
         largest = low.eigenvalues[0]
@@ -75,24 +142,19 @@ class Nystrom(Preconditioner):
         next_rank = jnp.minimum(jnp.where(smallest > threshold, tried + self.increase, enough), width)
         return Approximation(low.U, low.eigenvalues, largest, low.rank, next_rank.astype(jnp.int32))
 
-    def _sketch(self, gramian, diagonal, state, key, width, full) -> LowRank:
+    def _sketch(self, gramian, state, key, width, full) -> LowRank:
         """The Nyström approximation from a test matrix of the given width, filled up to the full one."""
         size, dtype = state.basis.shape[0], state.basis.dtype
-        if self.test == "gaussian":
-            omega = gaussian(key, size, width, dtype)
+        if self.test in ("sampling", "uniform"):
+            indices = self._indices(gramian, key, width)
+            low = nystrom_from_columns(gramian.columns, indices, state.next_rank, method=self.method)
+        else:
+            gauss = self.test == "gaussian"
+            omega = gaussian(key, size, width, dtype) if gauss else sparse_signs(key, size, width, dtype).matrix()
             if self.reuse:
                 fresh = jnp.maximum(self.increase, state.next_rank // 10)
                 kept = jnp.clip(state.next_rank - fresh, 0, state.rank)
                 omega = jnp.where(jnp.arange(width) < kept, state.basis[:, :width], omega)
             low = nystrom(gramian.mm, omega, state.next_rank, method=self.method)
-        else:
-            if diagonal is None:
-                indices = sample_uniform(key, size, width)
-            else:
-                indices = sample_diagonal(key, diagonal, width)
-            low = nystrom_from_columns(gramian.columns, indices, state.next_rank, method=self.method)
         fill = full - width
         return LowRank(jnp.pad(low.U, ((0, 0), (0, fill))), jnp.pad(low.eigenvalues, (0, fill)), low.rank)
-
-    def inverse(self, state, mu):
-        return nystrom_preconditioner(state.found(), mu)

@@ -2,23 +2,26 @@
 
 λ̂₁ comes from the power method, μ from λ̂₁, and the factorization stops once the trace of what it leaves is below r μ p.
 The published form inverts FFᵀ + μI by Woodbury's identity, whose cancellation is of the size of eps·λ̂₁/μ: at the usual
-μ = 10·eps·λ̂₁ a tenth of the preconditioner is round-off, and below it breaks. The default orthogonalizes F instead.
+μ = 10·eps·λ̂₁ a tenth of the preconditioner is round-off, and below it breaks. The default ("factor") damps it by no
+less than 30·eps·λ̂₁, and stops early enough for that; "eigh" orthogonalizes F and has no such limit.
 """
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from natgrad.linalg import (
+    factor_preconditioner,
     from_factor,
     nystrom_preconditioner,
     power_method,
     rpcholesky,
     rpcholesky_preconditioner,
 )
-from natgrad.precondition.base import Approximation, Preconditioner, empty
+from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty
 
-METHODS = ("eigh", "svd", "woodbury")
+METHODS = ("factor", "eigh", "svd", "woodbury")
 
 
 class RPCholesky(Preconditioner):
@@ -28,15 +31,15 @@ class RPCholesky(Preconditioner):
         max_rank: ℓ_max.
         block: pivots drawn at a time.
         ratio: r of the trace stop r μ p.
-        method: how FFᵀ + μI is inverted: "eigh" (orthogonalize F, then a small eigenproblem), "svd" of F or "woodbury"
-            (the two published forms).
+        method: how FFᵀ + μI is inverted: "factor" (see the module's header), "eigh" (orthogonalize F, then a small
+            eigenproblem), "svd" of F or "woodbury" (the two published forms).
         power_iterations: for λ̂₁.
     """
 
-    max_rank: int = eqx.field(static=True, default=500)
-    block: int = eqx.field(static=True, default=20)
-    ratio: float = eqx.field(static=True, default=1.0)
-    method: str = eqx.field(static=True, default="eigh")
+    max_rank: int = eqx.field(static=True, default=1000)
+    block: int = eqx.field(static=True, default=100)
+    ratio: float = eqx.field(static=True, default=0.03)
+    method: str = eqx.field(static=True, default="factor")
     power_iterations: int = eqx.field(static=True, default=4)
 
     def __check_init__(self):
@@ -46,22 +49,37 @@ class RPCholesky(Preconditioner):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
+    @property
+    def lasting(self):
+        return self.method != "factor"
+
     def init(self, size, dtype, key):
+        if self.method == "factor":
+            return jnp.zeros((), dtype)  # λ̂₁ of the last step
         width = min(self.max_rank, size)
         return empty(size, width, width, dtype)
 
     def build(self, gramian, mu, state, key):
-        size, width = state.basis.shape
+        size = gramian.size
+        width = min(self.max_rank, size)
         start, pivots = jax.random.split(key)
-        largest = power_method(gramian.mv, start, size, iterations=self.power_iterations, dtype=state.basis.dtype)
+        power = lambda: power_method(gramian.mv, start, size, iterations=self.power_iterations, dtype=gramian.dtype)
+        if self.method == "factor":
+            largest = jax.lax.cond(state > 0, lambda: state, power)
+            damping = jnp.maximum(mu(largest), 30 * jnp.finfo(largest.dtype).eps * largest)
+        else:
+            largest = power()
+            damping = mu(largest)
         result = rpcholesky(
             gramian.columns,
             gramian.diagonal(),
             pivots,
             max_rank=width,
             block=min(self.block, width),
-            tol=self.ratio * mu(largest) * size,
+            tol=self.ratio * damping * size,
         )
+        if self.method == "factor":
+            return Factored(factor_preconditioner(result.F, mu), result.rank)
         if self.method == "eigh":
             low = from_factor(result.F, rank=result.rank)
             basis, eigenvalues, rank = low.U, low.eigenvalues, low.rank
@@ -70,7 +88,12 @@ class RPCholesky(Preconditioner):
             basis, eigenvalues, rank = result.F, state.eigenvalues, result.rank
         return Approximation(basis, eigenvalues, largest, rank, state.next_rank)
 
-    def inverse(self, state, mu):
+    def inverse(self, approximation, mu):
+        if isinstance(approximation, Factored):
+            return approximation.preconditioner
         if self.method == "eigh":
-            return nystrom_preconditioner(state.found(), mu)
-        return rpcholesky_preconditioner(state.basis, mu, method=self.method)
+            return nystrom_preconditioner(approximation.found(), mu)
+        return rpcholesky_preconditioner(approximation.basis, mu, method=self.method)
+
+    def keep(self, approximation) -> Approximation | Float[Array, ""]:
+        return approximation.largest if isinstance(approximation, Factored) else approximation
