@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import natgrad as ng
+from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
 ABOVE_SOLVE = {"parallel", "linalg", "calculus", "networks", "domains", "fem", "problem", "gramian", "precondition"}
@@ -87,12 +88,17 @@ def test_import_leaves_the_precision_alone_and_draws_nothing():
         "import sys, jax\n"
         "before = jax.config.jax_enable_x64\n"
         "import natgrad\n"
-        "LAZY = ('matplotlib', 'rich', 'typer', 'optax', 'skfem')\n"
+        "LAZY = 'matplotlib rich typer optax optimistix lineax skfem scipy.stats scipy.sparse scipy.linalg'.split()\n"
         "print(before, jax.config.jax_enable_x64, *[m for m in LAZY if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT.parent)
     assert out.stdout.split() == ["False", "False"]
     assert out.stderr == ""
+
+
+@pytest.mark.slow
+def test_import_takes_little_longer_than_that_of_jax_and_equinox():
+    assert imports.ratio(imports.measure(5)) < imports.LIMIT
 
 
 @pytest.mark.parametrize("name", PUBLIC)

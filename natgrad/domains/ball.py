@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jax.scipy.special import ndtri
-from scipy import special
 
 from natgrad.domains import rules
 from natgrad.domains.box import Box
@@ -144,7 +144,7 @@ def _direction(u, d: int):
     """Unit vectors (n, d), uniform on the sphere where u is uniform on the cube."""
     xp = rules.namespace(u)
     if d > 3:
-        z = (special.ndtri if xp is np else ndtri)(u)
+        z = (scipy.special.ndtri if xp is np else ndtri)(u)
         return z / xp.linalg.norm(z, axis=1, keepdims=True)
     angle = 2 * np.pi * u[:, -1]
     circle = xp.stack([xp.cos(angle), xp.sin(angle)], axis=1)

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Float, PRNGKeyArray
-from scipy.special import roots_jacobi
-from scipy.stats import qmc
 
 RULES = ("monte-carlo", "sobol", "gauss")
 
@@ -38,7 +37,7 @@ def monte_carlo(n: int, k: int, key: PRNGKeyArray) -> Float[Array | np.ndarray, 
 
 def sobol(n: int, k: int, seed: Sequence[int] = (0,)) -> Float[np.ndarray, "n k"]:
     """The first n points of a scrambled Sobol sequence, cut out of the next power of two."""
-    engine = qmc.Sobol(k, scramble=True, seed=np.random.default_rng(list(seed)))
+    engine = scipy.stats.qmc.Sobol(k, scramble=True, seed=np.random.default_rng(list(seed)))
     u = engine.random_base2(max(n - 1, 0).bit_length())[:n]
     return _open(u.astype(jnp.result_type(float)))
 
@@ -51,7 +50,7 @@ def gauss_legendre(m: int) -> Rule1D:
 
 def gauss_power(m: int, power: float) -> Rule1D:
     """m points for ∫₀¹ f(s) (power + 1) s^power ds, exact for polynomials f of degree 2m - 1."""
-    nodes, weights = roots_jacobi(m, 0.0, power)
+    nodes, weights = scipy.special.roots_jacobi(m, 0.0, power)
     return (nodes + 1) / 2, weights / weights.sum()
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from natgrad.fem.errors import FEErrors
 from natgrad.fem.forms import Form, arity, tabulate
@@ -70,7 +70,7 @@ class BaseSpace(abc.ABC):
         """
 
     @abc.abstractmethod
-    def linear(self) -> tuple[BaseSpace, sp.csr_array]:
+    def linear(self) -> tuple[BaseSpace, scipy.sparse.csr_array]:
         """The space of degree 1 on the same cells, and the interpolation (N, N₁) from it."""
 
     @abc.abstractmethod
@@ -100,7 +100,7 @@ class BaseSpace(abc.ABC):
         cells = self.cells(_order(form, self.degree))
         return np.concatenate([_local(form, chunk) for chunk in _chunks(cells)])
 
-    def assemble(self, form: Any) -> sp.csr_array:
+    def assemble(self, form: Any) -> scipy.sparse.csr_array:
         """(N, N): A[i, j] = a(φ_j, φ_i)."""
         return sum_cells(self.local_matrices(form), self.dofs, self.num_nodes)
 
@@ -163,11 +163,13 @@ class BaseSpace(abc.ABC):
         return nodes
 
 
-def sum_cells(local: np.ndarray, dofs: np.ndarray, size: int) -> sp.csr_array:
+def sum_cells(local: np.ndarray, dofs: np.ndarray, size: int) -> scipy.sparse.csr_array:
     """Σ_e Rₑᵀ Aₑ Rₑ (size, size) of matrices (e, b, b) on cells with nodes (e, b)."""
     b = dofs.shape[1]
     rows, columns = np.repeat(dofs, b, axis=1), np.tile(dofs, (1, b))
-    return sp.csr_array(sp.coo_array((local.ravel(), (rows.ravel(), columns.ravel())), shape=(size, size)))
+    return scipy.sparse.csr_array(
+        scipy.sparse.coo_array((local.ravel(), (rows.ravel(), columns.ravel())), shape=(size, size))
+    )
 
 
 def _order(form: Any, degree: int) -> int:

@@ -9,7 +9,7 @@ through it. That is what makes neighbours agree on the nodes they share.
 import itertools
 
 import numpy as np
-from scipy.special import roots_jacobi
+import scipy
 from skfem.assembly import Dofs
 from skfem.element import Element, ElementH1, ElementHex1, ElementLineP1, ElementQuad1, ElementTetP1, ElementTriP1
 from skfem.quadrature import get_quadrature
@@ -79,7 +79,7 @@ def quadrature(refdom, order: int) -> tuple[np.ndarray, np.ndarray]:
     except (NotImplementedError, KeyError):
         pass
     d, n = refdom.dim(), order // 2 + 1
-    rules = [roots_jacobi(n, d - 1 - i, 0) for i in range(d)]  # (1 − t)^a is the area of what t cuts off
+    rules = [scipy.special.roots_jacobi(n, d - 1 - i, 0) for i in range(d)]  # (1 − t)^a is the area of what t cuts off
     t = np.stack(np.meshgrid(*((1 + x) / 2 for x, _ in rules), indexing="ij")).reshape(d, -1)
     w = np.stack(np.meshgrid(*(w / 2 ** (d - i) for i, (_, w) in enumerate(rules)), indexing="ij")).reshape(d, -1)
     return t * np.concatenate([np.ones((1, t.shape[1])), np.cumprod(1 - t[:-1], axis=0)]), w.prod(axis=0)

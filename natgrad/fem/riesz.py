@@ -18,9 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
-import scipy.sparse.linalg as spla
+import scipy
 from jaxtyping import Array, Float, Int
 
 from natgrad.fem.forms import Form
@@ -52,7 +50,7 @@ def riesz_map(space: BaseSpace, form: Any, free: np.ndarray | None, kind: str, *
     if kind not in ("exact", "cycles"):
         raise ValueError(f"kind must be 'exact', 'fast' or 'cycles', got {kind!r}")
     A = space.assemble(form)
-    A = A if free is None else sp.csr_array(A[free][:, free])
+    A = A if free is None else scipy.sparse.csr_array(A[free][:, free])
     if abs(A - A.T).max() > 1e-10 * abs(A).max():
         raise ValueError("a Riesz map needs a symmetric form, the assembled matrix is not")
     return Factorized(A, **options) if kind == "exact" else cycles(space, form, free, A, **options)
@@ -61,12 +59,14 @@ def riesz_map(space: BaseSpace, form: Any, free: np.ndarray | None, kind: str, *
 class Factor:
     """A sparse factorization on the host, known to JAX by its identity."""
 
-    def __init__(self, A: sp.csr_array, symmetric: bool = True):
+    def __init__(self, A: scipy.sparse.csr_array, symmetric: bool = True):
+        from scipy.sparse.linalg import splu
+
         scale = abs(A).max()
         # A symmetric ordering; off the diagonal only where the matrix is not known to be positive definite.
         pivoting = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}} if symmetric else {}
         try:
-            self.lu = spla.splu(sp.csc_matrix(A), permc_spec="MMD_AT_PLUS_A", **pivoting)
+            self.lu = splu(scipy.sparse.csc_matrix(A), permc_spec="MMD_AT_PLUS_A", **pivoting)
         except RuntimeError as error:
             raise ValueError(SINGULAR) from error
         pivots = self.lu.U.diagonal()
@@ -89,7 +89,7 @@ class Factorized(Operator):
     factor: Factor = eqx.field(static=True)
     size: int = eqx.field(static=True)
 
-    def __init__(self, A: sp.csr_array):
+    def __init__(self, A: scipy.sparse.csr_array):
         self.factor, self.size = Factor(A), A.shape[0]
 
     def product(self, x, transpose):
@@ -143,8 +143,8 @@ class Interpolation(eqx.Module):
     columns: Int[Array, "n k"]
     coarse: int = eqx.field(static=True)
 
-    def __init__(self, P: sp.csr_array):
-        P = sp.csr_array(P)
+    def __init__(self, P: scipy.sparse.csr_array):
+        P = scipy.sparse.csr_array(P)
         counts = np.diff(P.indptr)
         slot = np.arange(P.nnz) - np.repeat(P.indptr[:-1], counts)
         row = np.repeat(np.arange(P.shape[0]), counts)
@@ -206,9 +206,17 @@ class Cycles(Operator):
 
 
 def cycles(
-    space: BaseSpace, form: Any, free: np.ndarray | None, A: sp.csr_array, *, smoothing: int = 3, count: int = 1
+    space: BaseSpace,
+    form: Any,
+    free: np.ndarray | None,
+    A: scipy.sparse.csr_array,
+    *,
+    smoothing: int = 3,
+    count: int = 1,
 ) -> Operator:
     """Builds `Cycles`: `smoothing` products with A before and after, `count` cycles."""
+    from scipy.sparse.linalg import eigsh
+
     if smoothing < 1 or count < 1:
         raise ValueError(f"cycles need smoothing ≥ 1 and count ≥ 1, got {smoothing} and {count}")
     _, P = space.linear()
@@ -219,15 +227,16 @@ def cycles(
             raise ValueError("cycles need a free vertex of the mesh, this one has none: use kind='exact'")
         P = P[:, vertices]
     P.eliminate_zeros()
-    coarse = sp.csr_array(P.T @ A @ P)
+    coarse = scipy.sparse.csr_array(P.T @ A @ P)
     inverse: Operator = Factorized(coarse)
     if coarse.shape[0] <= DENSE:
         dense = scipy.linalg.inv(coarse.toarray())
         inverse = Dense(matrix=jnp.asarray((dense + dense.T) / 2), size=len(dense))
     diagonal = A.diagonal()
-    root = sp.diags_array(1 / np.sqrt(diagonal))
+    root = scipy.sparse.diags_array(1 / np.sqrt(diagonal))
     start = np.random.default_rng(0).standard_normal(A.shape[0])
-    top = 1.05 * spla.eigsh(root @ A @ root, k=1, which="LA", tol=1e-2, v0=start, return_eigenvectors=False)[0]
+    options = {"k": 1, "which": "LA", "tol": 1e-2, "v0": start, "return_eigenvectors": False}
+    top = 1.05 * eigsh(root @ A @ root, **options)[0]
     interval = np.array([top / max(4.0, 1.5 * smoothing**2), top])
     build = partial(
         Cycles,
@@ -243,7 +252,7 @@ def cycles(
     return build(bounds=_spectrum(A, build(bounds=Bounds(0.0, 0.0))))
 
 
-def _spectrum(A: sp.csr_array, B: Operator, steps: int = 30) -> Bounds:
+def _spectrum(A: scipy.sparse.csr_array, B: Operator, steps: int = 30) -> Bounds:
     """The extreme Ritz values of BA after some Lanczos steps (those that conjugate gradients would see)."""
     apply = eqx.filter_jit(lambda B, r: B.apply(r))
     r = np.random.default_rng(0).standard_normal(A.shape[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from natgrad.fem.base import BaseSpace, Cells, Facets
 
@@ -131,7 +131,7 @@ class Space(BaseSpace):
         own = f.assemble(self.basis(2 * self.degree + 2 if order is None else order))
         return own + super().load(None, neumann, order)
 
-    def linear(self) -> tuple[Space, sp.csr_array]:
+    def linear(self) -> tuple[Space, scipy.sparse.csr_array]:
         from natgrad.fem.elements import weights
 
         coarse = Space(self.mesh, degree=1)
@@ -139,7 +139,9 @@ class Space(BaseSpace):
         nodes, first = np.unique(self.dofs, return_index=True)  # every node in one of its cells
         cell, node = np.divmod(first, self.dofs.shape[1])
         rows = np.repeat(nodes, local.shape[1])
-        P = sp.csr_array((local[node].ravel(), (rows, coarse.dofs[cell].ravel())), shape=(len(nodes), coarse.num_nodes))
+        P = scipy.sparse.csr_array(
+            (local[node].ravel(), (rows, coarse.dofs[cell].ravel())), shape=(len(nodes), coarse.num_nodes)
+        )
         P.data[np.abs(P.data) < 1e-14] = 0
         P.eliminate_zeros()
         return coarse, P

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from natgrad.fem.base import BaseSpace, Cells, Facets, _order
 from natgrad.fem.forms import Form
@@ -183,7 +183,7 @@ class TensorSpace(BaseSpace):
             whole = self._sum_factorized(form)
         return whole if free is None else Restricted(whole=whole, free=jnp.asarray(free), size=len(free))
 
-    def assemble(self, form: Any) -> sp.csr_array:
+    def assemble(self, form: Any) -> scipy.sparse.csr_array:
         return super().assemble(form) if isinstance(form, Form) else self.general().assemble(form)
 
     def fast_diagonalization(self, form: Any, free: np.ndarray | None) -> Operator:
@@ -261,7 +261,7 @@ class TensorSpace(BaseSpace):
         product = np.ravel_multi_index(tuple(_product(sets).T), self.grid)
         return sets if np.array_equal(product, free) else None
 
-    def linear(self) -> tuple[TensorSpace, sp.csr_array]:
+    def linear(self) -> tuple[TensorSpace, scipy.sparse.csr_array]:
         coarse = TensorSpace(self.counts, 1, self.lower, self.upper)
         per_axis = []
         for a, count in enumerate(self.counts):
@@ -269,8 +269,8 @@ class TensorSpace(BaseSpace):
             t = np.append(np.tile(self.local_nodes[:-1], count), 1.0)
             rows = np.repeat(np.arange(self.grid[a]), 2)
             entries = np.stack([1 - t, t], axis=1).ravel(), (rows, np.stack([cell, cell + 1], axis=1).ravel())
-            per_axis.append(sp.csr_array(sp.coo_array(entries, shape=(self.grid[a], count + 1))))
-        P = sp.csr_array(reduce(sp.kron, per_axis))
+            per_axis.append(scipy.sparse.csr_array(scipy.sparse.coo_array(entries, shape=(self.grid[a], count + 1))))
+        P = scipy.sparse.csr_array(reduce(scipy.sparse.kron, per_axis))
         P.eliminate_zeros()
         return coarse, P
 

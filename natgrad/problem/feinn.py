@@ -18,8 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
-import scipy.sparse.linalg as spla
+import scipy
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.fem import STIFFNESS, BaseSpace, FEErrors, Form, Operator
@@ -55,7 +54,7 @@ class FEINN(Problem):
         load: Any,
         dirichlet: Any,
         neumann: Mapping[Any, Any] | None,
-    ) -> sp.csr_array:
+    ) -> "scipy.sparse.csr_array":
         """All fields of this class; the assembled form."""
         if not isinstance(space, BaseSpace):
             raise ValueError(f"space must be ng.fem.Space(mesh, …) or ng.fem.rectangle(…), got {type(space).__name__}")
@@ -83,10 +82,12 @@ class FEINN(Problem):
     def _operator(self, form: Any) -> Operator:
         return self._cast(self.space.operator(form, np.asarray(self.free)))
 
-    def _galerkin(self, matrix: sp.csr_array) -> np.ndarray:
+    def _galerkin(self, matrix: "scipy.sparse.csr_array") -> np.ndarray:
         """(N,): the solution in the whole space."""
+        from scipy.sparse.linalg import spsolve
+
         u, free = np.array(self.lifting, float), np.asarray(self.free)
-        u[free] = spla.spsolve(sp.csc_array(matrix[free][:, free]), np.asarray(self.load, float))
+        u[free] = spsolve(scipy.sparse.csc_array(matrix[free][:, free]), np.asarray(self.load, float))
         return u
 
     def _measure(self, exact: Callable, galerkin: np.ndarray) -> None:
@@ -178,15 +179,17 @@ class FEINNEnergy(FEINN):
         if exact is not None:
             self._measure(exact, self._galerkin(matrix) if term is None else self._newton(matrix, term))
 
-    def _newton(self, matrix: sp.csr_array, term: Potential) -> np.ndarray:
+    def _newton(self, matrix: "scipy.sparse.csr_array", term: Potential) -> np.ndarray:
         """The minimizer over the whole space, by Newton's method."""
+        from scipy.sparse.linalg import spsolve
+
         u, free, b = np.array(self.lifting, float), np.asarray(self.free), np.asarray(self.load, float)
-        sub = sp.csc_array(matrix[free][:, free])
+        sub = scipy.sparse.csc_array(matrix[free][:, free])
         first, second = jax.jit(lambda t, u: t.slope(u)), jax.jit(lambda t, u: t.matrices(u, convex=False))
         for _ in range(NEWTON):
             residual = sub @ u[free] - b + np.asarray(first(term, u))[free]
             tangent = sum_cells(np.asarray(second(term, u)), np.asarray(term.dofs), self.space.num_nodes)
-            step = spla.spsolve(sp.csc_array(sub + tangent[free][:, free]), residual)
+            step = spsolve(scipy.sparse.csc_array(sub + tangent[free][:, free]), residual)
             u[free] -= step
             if np.linalg.norm(step) <= 1e-13 * np.linalg.norm(u):
                 break
@@ -339,7 +342,7 @@ def _vector(space: BaseSpace, load: Any, neumann: Mapping[Any, Any] | None) -> n
     return space.load(load, neumann)
 
 
-def _check_symmetric(form: Any, matrix: sp.csr_array) -> None:
+def _check_symmetric(form: Any, matrix: "scipy.sparse.csr_array") -> None:
     if abs(matrix - matrix.T).max() > 1e-10 * abs(matrix).max():
         raise ValueError(
             f"an energy needs a symmetric form, {form} is not: use ng.FEINNLeastSquares, or leave the advection out"
