@@ -144,12 +144,12 @@ def write(name: str, path: Path, seed: int = 0) -> None:
         "heat2d": lambda x: jnp.sum(jnp.cos(jnp.pi * x[1:])) * jnp.exp(-(jnp.pi**2) * x[0] / 4),
         "burgers": _reference.burgers(float(NU)),
     }
-    values = lambda points: np.asarray(jax.vmap(exact[name])(jnp.asarray(points)))
+    values = lambda points: np.asarray(jax.jit(jax.vmap(exact[name]))(jnp.asarray(points)))
     data = (
         np.where(boundary[:, 0] == 0, -np.sin(np.pi * boundary[:, 1]), 0.0) if name == "burgers" else values(boundary)
     )
     network = MLP(len(lower), 1, 32, 2, key=jax.random.key(seed))
-    arrays = {f"weight{i}": np.asarray(layer.weight) for i, layer in enumerate(network.layers)}
+    arrays: dict[str, Any] = {f"weight{i}": np.asarray(layer.weight) for i, layer in enumerate(network.layers)}
     arrays |= {f"bias{i}": np.asarray(layer.bias) for i, layer in enumerate(network.layers)}
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, name=name, seed=seed, interior=interior, boundary=boundary, data=data, x=x, u=values(x), **arrays)

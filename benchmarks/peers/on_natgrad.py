@@ -33,7 +33,7 @@ def problem_of(case: Case) -> ng.LeastSquares:
 def training(run: Run) -> None:
     """Until the run says that it is over."""
     problem = problem_of(run.case)
-    solver = {"nystrom": ng.NystromNGD, "full": ng.FullNGD}[run.method]()
+    solver = ng.NystromNGD() if run.method == "nystrom" else ng.FullNGD()
     predict = jax.jit(lambda params, x: jax.vmap(problem.network(params))(x))
     seen: dict[str, Any] = {}
 

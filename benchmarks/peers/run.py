@@ -1,0 +1,189 @@
+"""Natgrad and four packages on three small problems: seconds to given errors, compilation included.
+
+    python -m benchmarks.peers.run --out DIR [--problems poisson2d …] [--peers natgrad jinns …] [--budget SECONDS]
+
+Each package runs in an environment of its own, made on the first call under `--cache` with the versions below, one run
+after the other on the whole machine. Same network, start, points, weights and float64 for all (see `case`); the
+settings of the packages are in their `on_…` files. Clocks start after imports and stop while errors are evaluated.
+Writes runs as JSON, `table.md` and `errors.png`. Times are those of a quiet machine, or they mean nothing.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers import case
+from benchmarks.peers.record import first, load
+from benchmarks.peers.table import markdown, number
+
+ROOT = Path(__file__).parents[2]
+ERRORS = (1e-3, 1e-4, 1e-5)
+RATIO = 1e-4  # the error at which packages are compared
+#: package: what to install (natgrad runs where this program does) and its methods.
+PEERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "natgrad": ((), ("nystrom", "full")),
+    "randngd": (("randngd==0.1.1", "scipy"), ("nystrom", "full")),
+    "scimba": (("torch==2.13.0", "scimba==1.4.1"), ("eng", "nystrom")),
+    "jinns": (("jinns==1.10.0",), ("ngd",)),
+    "deepxde": (("torch==2.13.0", "deepxde==1.15.0"), ("lbfgs", "nncg")),
+}
+HEAD = (
+    "problem",
+    "package",
+    "setup",
+    *(f"to {error:.0e}" for error in ERRORS),
+    "ratio",
+    "steps",
+    "end error",
+    "status",
+)
+
+
+def environment(peer: str, cache: Path) -> Path:
+    """The interpreter of a package's environment, which is made where it is not there yet."""
+    packages, _ = PEERS[peer]
+    if not packages:
+        return Path(sys.executable)
+    folder, wanted = cache / peer, "\n".join(packages)
+    python, stamp = folder / "bin" / "python", folder / "installed"
+    if not stamp.exists() or stamp.read_text() != wanted:
+        print(f"installing {', '.join(packages)} into {folder}", flush=True)
+        venv.create(folder, clear=True, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        stamp.write_text(wanted)
+    return python
+
+
+def train(python: Path, peer: str, method: str, path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """One run in a process of its own; one that hangs or fails has a record too."""
+    target = out / f"{path.stem}-{peer}-{method}.json"
+    target.unlink(missing_ok=True)
+    command = [str(python), "-m", f"benchmarks.peers.on_{peer}", str(path), "--method", method, "--out", str(target)]
+    command += ["--seconds", str(options.budget), "--stop-at", str(options.stop_at)]
+    status = "failed"
+    with (out / f"{target.stem}.log").open("w") as log:
+        try:
+            environ = os.environ | {"PYTHONPATH": str(ROOT)}
+            limit = 2 * options.budget + 30
+            subprocess.run(command, env=environ, cwd=out, stdout=log, stderr=log, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            status = "no end"
+    facts = {"peer": peer, "setting": method, "problem": path.stem, "budget": options.budget, "versions": {}}
+    run = {**facts, "status": "running", "setup": None, "history": []}
+    if target.exists():
+        run = json.loads(target.read_text())
+    if run["status"] == "running":  # killed, by us or by itself
+        run["status"] = status
+        target.write_text(json.dumps(run))
+    return run
+
+
+def rows(runs: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """A row a run, problem by problem; the ratio is to natgrad's faster method, a bound where time ran out."""
+    table: list[tuple[str, ...]] = []
+    for problem in dict.fromkeys(run["problem"] for run in runs):
+        group = [run for run in runs if run["problem"] == problem]
+        ours = min((seconds(run, RATIO) for run in group if run["peer"] == "natgrad"), default=math.inf)
+        for run in group:
+            history, needed = run["history"], seconds(run, RATIO)
+            bound = "" if math.isfinite(needed) else "> "
+            spent = needed if math.isfinite(needed) else max(run["budget"], history[-1]["wall"] if history else 0.0)
+            ratio = bound + number(spent / ours) if math.isfinite(ours) else "–"
+            table.append(
+                (
+                    problem,
+                    f"{run['peer']} {run['setting']}",
+                    number(math.inf if run["setup"] is None else run["setup"], "{:.1f}"),
+                    *(number(seconds(run, error), "{:.1f}") for error in ERRORS),
+                    ratio,
+                    str(history[-1]["step"]) if history else "0",
+                    f"{history[-1]['l2']:.1e}" if history and history[-1]["l2"] is not None else "–",
+                    run["status"],
+                )
+            )
+    return table
+
+
+def seconds(run: dict[str, Any], error: float) -> float:
+    """All seconds until a relative L² error, infinite where it was not reached."""
+    reached = first(run["history"], error, "l2", "wall")
+    return math.inf if reached is None else reached
+
+
+def figure(runs: list[dict[str, Any]], path: Path) -> None:
+    """Error over time, a panel a problem."""
+    import matplotlib.pyplot as plt
+
+    problems = list(dict.fromkeys(run["problem"] for run in runs))
+    names = list(dict.fromkeys(f"{run['peer']} {run['setting']}" for run in runs))
+    peers = list(PEERS)
+    plots, axes = plt.subplots(1, len(problems), figsize=(4.2 * len(problems), 3.6), sharey=True, squeeze=False)
+    for ax, problem in zip(axes[0], problems, strict=True):
+        for run in (run for run in runs if run["problem"] == problem and run["history"]):
+            style = "-" if run["setting"] == PEERS[run["peer"]][1][0] else "--"
+            points = [(row["wall"], row["l2"]) for row in run["history"] if row["l2"] is not None]
+            ax.loglog(*zip(*points, strict=True), style, color=f"C{peers.index(run['peer'])}", lw=1.4)
+        ax.set(title=problem, xlabel="seconds, compilation included", ylim=(1e-6, 3))
+        ax.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("relative L² error")
+    for name in names:
+        peer, method = name.split(" ", 1)
+        style = "-" if method == PEERS[peer][1][0] else "--"
+        axes[0, -1].plot([], [], style, color=f"C{peers.index(peer)}", label=name)
+    axes[0, -1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    plots.savefig(path, dpi=150, bbox_inches="tight")
+    plt.close(plots)
+
+
+def report(runs: list[dict[str, Any]]) -> str:
+    """The table, and under it what was run."""
+    versions = {name: version for run in runs for name, version in run["versions"].items()}
+    used = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    note = f"Seconds with compilation on {os.cpu_count()} cores, float64, errors relative in L². {used}."
+    return f"{markdown(HEAD, rows(runs))}\n\n{note}\n"
+
+
+def main() -> None:
+    """Environments, runs, table and figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--problems", nargs="+", choices=case.PROBLEMS, default=case.PROBLEMS)
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument("--budget", type=float, default=30.0, help="seconds for each run, compilation included")
+    parser.add_argument("--stop-at", type=float, default=5e-6, help="relative L² error at which a run ends")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "natgrad-peers")
+    parser.add_argument("--only-report", action="store_true", help="table and figure of the runs in --out")
+    options = parser.parse_args()
+    out = options.out.resolve()
+    (out / "runs").mkdir(parents=True, exist_ok=True)
+    if not options.only_report:
+        pythons = {peer: environment(peer, options.cache.resolve()) for peer in options.peers}
+        for problem in options.problems:
+            path = out / "cases" / f"{problem}.npz"
+            case.write(problem, path, options.seed)
+            for peer in options.peers:
+                for method in PEERS[peer][1]:
+                    started = time.perf_counter()
+                    run = train(pythons[peer], peer, method, path, out / "runs", options)
+                    best = min((row["l2"] for row in run["history"] if row["l2"] is not None), default=math.nan)
+                    took = time.perf_counter() - started
+                    print(f"{problem:10s} {peer:8s} {method:8s} {best:8.1e} {run['status']}, {took:.0f} s", flush=True)
+    names = [(peer, method) for peer in PEERS for method in PEERS[peer][1]]
+    order = lambda run: (case.PROBLEMS.index(run["problem"]), names.index((run["peer"], run["setting"])))
+    runs = sorted(load(out / "runs"), key=order)
+    text = report(runs)
+    (out / "table.md").write_text(text)
+    figure(runs, out / "errors.png")
+    print("\n" + text)
+
+
+if __name__ == "__main__":
+    main()
