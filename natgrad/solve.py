@@ -25,7 +25,10 @@ GIVE_UP = 10  # rejected steps in a row, each with ten times the damping of the 
 
 
 class History(Mapping):
-    """What each step reported, as NumPy arrays: `history.loss`, `history["mu"]`, `history.errors["h1"]`.
+    """What each step reported, as NumPy arrays (steps,): `history.loss`, `history["mu"]`, `history.errors["h1"]`.
+
+        history = ng.solve(problem, ng.NystromNGD(), steps=100).history
+        plt.semilogy(history.time, history.loss)
 
     `loss` is the loss after each step; errors are NaN at steps where they were not evaluated; `time` counts seconds of
     stepping.
@@ -127,7 +130,7 @@ def solve(
     """
     _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience)
     _check_start(problem, params, resume, callback)
-    solver = solver if memory is None else fit(solver, problem, memory)
+    solver = fit(solver, problem, memory)
     if resume is not None:
         params, state, records = resume.params, resume.state, list(resume.history.records)
     else:

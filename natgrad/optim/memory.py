@@ -5,8 +5,8 @@ What a step holds at its peak on a device with q rows, in numbers of 8 (or 4) by
     the Gramian       assembled p², jacobian qp, batched 4pB, linearized 16 vectors' activations at the points
     the direction     Direct 4p²; Kernel 4q²; PCG 8pℓ, its sketch, its basis and the factors between them
 
-`fit` leaves what was asked for alone where it fits, caps ℓ where the basis would take more than half of the budget, and
-says in one line, before anything is allocated, what does not fit.
+`fit` leaves what was asked for alone where it fits, caps ℓ by what the Gramian leaves, and says in one line, before
+anything is allocated, what does not fit.
 """
 
 import dataclasses
@@ -39,17 +39,16 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
     elif isinstance(direction, Kernel) and isinstance(direction.solver, Direct):
         rows = problem.num_rows
         _check(COPIES["matrix"] * rows * rows * item, budget, f"the {rows}×{rows} kernel", "fewer points, or PCG")
-    elif isinstance(direction, PCG) and (rank := getattr(direction.preconditioner, "max_rank", 0)):
-        room = int(budget / 2 / (COPIES["sketch"] * p * item))
-        least = min(LEAST_RANK, rank, p)
-        _check(COPIES["sketch"] * p * least * item, budget / 2, f"a preconditioner of rank {least}", "more memory")
-        if room < min(rank, p):
-            direction = dataclasses.replace(
-                direction, preconditioner=dataclasses.replace(direction.preconditioner, max_rank=room)
-            )
     strategy, batch, _ = choose(problem, solver.gramian, solver.batch, budget)
-    held = {"assembled": p * p, "jacobian": q * p}.get(strategy, 0)
-    _check(held * item, budget, f"the Gramian by strategy {strategy!r}", "gramian='batched'")
+    held = item * {"assembled": p * p, "jacobian": q * p, "batched": 2 * p * batch}.get(strategy, 0)
+    _check(held, budget, f"the Gramian by strategy {strategy!r}", "gramian='batched' with a smaller batch")
+    if isinstance(direction, PCG) and (rank := getattr(direction.preconditioner, "max_rank", 0)):
+        left, column = budget - held, COPIES["sketch"] * p * item
+        least = min(LEAST_RANK, rank, p)
+        _check(column * least, left, f"a preconditioner of rank {least}", "more memory, or gramian='batched'")
+        if left < column * min(rank, p):
+            smaller = dataclasses.replace(direction.preconditioner, max_rank=int(left / column))
+            direction = dataclasses.replace(direction, preconditioner=smaller)
     return dataclasses.replace(solver, direction=direction, gramian=strategy, batch=batch, memory=memory)
 
 

@@ -106,7 +106,7 @@ class NaturalGradient(eqx.Module):
         _warn_of_round_off(theta.dtype)
         key, sub = jax.random.split(key)
         zero = jnp.zeros((), theta.dtype)
-        direction = fit(self, problem).direction.resolve(problem)
+        direction = self._direction(problem)
         return State(
             key=key,
             iteration=jnp.asarray(0),
@@ -119,6 +119,9 @@ class NaturalGradient(eqx.Module):
             step_size=zero + 1,
         )
 
+    def _direction(self, problem: Problem) -> Direction:
+        return (self if self.memory is None else fit(self, problem)).direction.resolve(problem)
+
     def step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         """One iteration: pure, jittable; by all devices together where the problem is spread over several."""
         return everywhere(self._step, problem, params, state)
@@ -127,7 +130,7 @@ class NaturalGradient(eqx.Module):
         theta, unravel = ravel_pytree(params)
         key, sub = jax.random.split(state.key)
         problem = problem.resample(jax.random.fold_in(sub, 0))
-        direction = self.direction.resolve(problem)
+        direction = self._direction(problem)
         G = gramian(problem, params, self.gramian, batch=self.batch, memory=self.memory)
         gradient = G.loss_gradient()
         loss, norm = problem.loss(params), jnp.linalg.norm(gradient)

@@ -1,0 +1,68 @@
+"""Several devices compute what one does, with the same random numbers, and send each other sums, never Jacobians."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+FLAGS = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+
+
+def ask(task, *args, timeout=900):
+    """What a task of the worker gives, in a process with eight devices."""
+    words = [sys.executable, "-m", "tests.parallel.worker", task, *map(json.dumps, args)]
+    environment = {**os.environ, "XLA_FLAGS": FLAGS, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_products_are_those_of_one_device():
+    """Three devices, which divide no number of points here."""
+    found = ask("products", "poisson", 3)
+    assert len(found) == 24
+    assert max(found.values()) < 1e-13, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ritz", "feinn_energy", "feinn_least_squares"])
+def test_products_of_energies_and_finite_elements(name):
+    found = ask("products", name, 3)
+    assert max(found.values()) < 1e-12, found
+
+
+def test_iterates_are_those_of_one_device():
+    rows = ask("iterates", "full", [1, 4], 5)
+    assert [count for count, _, _ in rows] == [1, 4]
+    assert all(distance < 1e-8 for _, distance, _ in rows), rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["nystrom", "uniform", "sampling", "rpcholesky", "full", "kernel", "kernel_batched", "adam"]
+)
+def test_iterates_of_every_solver(name):
+    rows = ask("iterates", name, [1, 2, 4, 8], 5)
+    assert all(distance < 1e-8 for _, distance, _ in rows), rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nystrom", "rpcholesky", "full", "kernel"])
+def test_the_error_after_a_hundred_steps(name):
+    rows = ask("iterates", name, [1, 2, 4, 8], 100, 8)
+    errors = [error for _, _, error in rows]
+    assert max(errors) <= 1.1 * min(errors), rows
+
+
+@pytest.mark.slow
+def test_points_drawn_at_every_step_are_the_same():
+    assert ask("fresh_points", 4) < 1e-8
+
+
+def test_devices_exchange_sums_and_never_the_jacobian():
+    told = ask("collectives", 4)
+    found, q, p = told["found"], told["q"], told["p"]
+    assert set(found) == {"all-reduce"}, found  # no gather of anything
+    assert max(found["all-reduce"]) <= 8 * p < q * p / 8
