@@ -1,17 +1,27 @@
-"""Peak memory of each Gramian strategy for the work of a NyströmNGD step: measured, one process a strategy.
+"""Peak memory of the Gramian's strategies and of whole steps, measured, beside Table 1 of the paper.
 
     python -m benchmarks.memory [--points 10000] [--width 64] [--rank 500] [--batch 1000]
+    python -m benchmarks.memory --table
+    python -m benchmarks.memory --step nystrom --width 255 --points 18182 --batch 100 --memory 4e9
 
-Each process builds the Gramian, sketches it with ℓ vectors, takes its diagonal and ten products with a vector. Reported
-is the growth of the process' peak resident memory over what it had when the problem was set up.
+The first: one process a strategy builds the Gramian, sketches it with ℓ vectors, takes its diagonal and ten products
+with a vector; reported is the growth of the process' peak resident memory over what it had when the problem was set up.
+`--table`: what XLA allocates for the same work (its own account of temporaries and results, before anything runs) over
+p and q, and the exponents in both. `--step`: one step of an optimizer within a budget, in a process of its own: XLA's
+account of it, and with `--execute` the peak resident memory after running it.
 """
 
 import argparse
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 
-STRATEGIES = ("assembled", "jacobian", "batched", "linearized")
+import numpy as np
+
+STRATEGIES = ("jacobian", "assembled", "batched", "linearized")
+WIDTHS = (16, 24, 32, 48, 64)
+POINTS = (500, 1000, 2000, 4000, 8000)
 
 
 def peak() -> float:
@@ -19,30 +29,89 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure(strategy: str, points: int, width: int, rank: int, batch: int) -> float:
-    """MB that the work of a step adds."""
+def products(strategy: str, batch: int) -> Callable:
+    """The work of a step with the Gramian."""
     import jax
     import jax.numpy as jnp
 
     import natgrad as ng
-    from benchmarks.step import poisson3d
-    from natgrad.linalg import gaussian
 
-    problem = poisson3d(points, width)
-    omega = jax.block_until_ready(gaussian(jax.random.key(0), problem.num_parameters, rank))
-
-    @jax.jit
     def work(problem, params, omega):
         G = ng.gramian(problem, params, strategy, batch=batch)
         v = jax.lax.fori_loop(0, 10, lambda _, v: G.mv(v) / jnp.linalg.norm(v), omega[:, 0])
         return G.mm(omega), G.diagonal(), v
 
+    return jax.jit(work)
+
+
+def measure(strategy: str, points: int, width: int, rank: int, batch: int) -> float:
+    """MB that the work of a step adds."""
+    import jax
+
+    from benchmarks.step import poisson3d
+    from natgrad.linalg import gaussian
+
+    problem = poisson3d(points, width)
+    omega = jax.block_until_ready(gaussian(jax.random.key(0), problem.num_parameters, rank))
     small = poisson3d(20, 4)
     jax.block_until_ready(jax.jit(lambda problem, params: problem.loss(params))(small, small.params))
-    compiled = work.lower(problem, problem.params, omega).compile()
+    compiled = products(strategy, batch).lower(problem, problem.params, omega).compile()
     before = peak()
     jax.block_until_ready(compiled(problem, problem.params, omega))
     return peak() - before
+
+
+def account(strategy: str, points: int, width: int, rank: int, batch: int) -> tuple[int, int, float]:
+    """p, q and the MB that XLA plans for the same work."""
+    import jax
+
+    from benchmarks.step import poisson3d
+
+    problem = poisson3d(points, width)
+    p = problem.num_parameters
+    omega = jax.ShapeDtypeStruct((p, rank), problem.dtype)
+    found = products(strategy, batch).lower(problem, problem.params, omega).compile().memory_analysis()
+    return p, problem.num_rows, (found.temp_size_in_bytes + found.output_size_in_bytes) / 1e6
+
+
+def table(rank: int, batch: int) -> None:
+    """Over p at a fixed q and over q at a fixed p, with the exponents of both."""
+    print(f"MB of temporaries and results, ℓ = {rank}, B = {batch}")
+    print("strategy     sizes (p, q): MB …; exponent in p | in q")
+    for strategy in STRATEGIES:
+        parts = []
+        for over, sizes in (("p", [(POINTS[2], w) for w in WIDTHS]), ("q", [(n, WIDTHS[1]) for n in POINTS])):
+            rows = [account(strategy, points, width, rank, batch) for points, width in sizes]
+            x = [row["pq".index(over)] for row in rows]
+            slope = np.polyfit(np.log(x), np.log([row[2] for row in rows]), 1)[0]
+            sizes = "  ".join(f"({p}, {q}): {mb:.1f}" for p, q, mb in rows)
+            parts.append(f"{sizes}; {over}^{slope:.2f}")
+        print(f"{strategy:12s} " + "\n             ".join(parts), flush=True)
+
+
+def step(name: str, points: int, width: int, rank: int, batch: int, memory: float, execute: bool) -> None:
+    """One step of an optimizer: what fits, XLA's account of it, and the process' peak."""
+    import jax
+
+    import natgrad as ng
+    from benchmarks.step import poisson3d
+    from natgrad.optim.memory import fit
+
+    makers = {"nystrom": ng.NystromNGD, "rpcholesky": ng.RPCholNGD}
+    problem = poisson3d(points, width)
+    solver = fit(makers[name](max_rank=rank, gramian="batched", batch=batch), problem, int(memory))
+    shapes = jax.eval_shape(lambda: solver.init(problem, problem.params, jax.random.key(0)))
+    compiled = jax.jit(solver.step).lower(problem, problem.params, shapes).compile()
+    found = compiled.memory_analysis()
+    total = found.temp_size_in_bytes + found.output_size_in_bytes + found.argument_size_in_bytes
+    used = solver.direction.preconditioner.max_rank
+    column = problem.num_parameters * problem.dtype.itemsize * used
+    print(f"p = {problem.num_parameters}, q = {problem.num_rows}, ℓ = {used}, budget {memory / 1e9:.2f} GB", flush=True)
+    print(f"XLA plans {total / 1e9:.2f} GB, {total / column:.1f} arrays of p×ℓ", flush=True)
+    if execute:
+        state = solver.init(problem, problem.params, jax.random.key(0))
+        jax.block_until_ready(compiled(problem, problem.params, state))
+        print(f"peak resident memory {peak() / 1e3:.2f} GB")
 
 
 if __name__ == "__main__":
@@ -52,15 +121,25 @@ if __name__ == "__main__":
     parser.add_argument("--rank", type=int, default=500)
     parser.add_argument("--batch", type=int, default=1000)
     parser.add_argument("--strategy", choices=STRATEGIES, help="measure this one in this process")
+    parser.add_argument("--table", action="store_true", help="XLA's account over p and q")
+    parser.add_argument("--step", choices=("nystrom", "rpcholesky"), help="a whole step of this optimizer")
+    parser.add_argument("--memory", type=float, default=4e9, help="the budget of --step in bytes")
+    parser.add_argument("--execute", action="store_true", help="run the step, and report the process' peak")
     options = parser.parse_args()
     sizes = (options.points, options.width, options.rank, options.batch)
     if options.strategy:
         print(measure(options.strategy, *sizes))
         sys.exit()
+    if options.table:
+        table(min(options.rank, 100), min(options.batch, 100))
+        sys.exit()
+    if options.step:
+        step(options.step, *sizes, options.memory, options.execute)
+        sys.exit()
     print(f"\npeak memory beyond the problem's own, B = {options.batch}, ℓ = {options.rank}")
     flags = [f"--{n}={v}" for n, v in zip(("points", "width", "rank", "batch"), sizes, strict=True)]
     results = {}
-    for strategy in ("jacobian", "assembled", "batched", "linearized"):
+    for strategy in STRATEGIES:
         command = [sys.executable, "-m", "benchmarks.memory", "--strategy", strategy, *flags]
         results[strategy] = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         share = results[strategy] / results["jacobian"]

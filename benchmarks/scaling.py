@@ -1,0 +1,88 @@
+"""Cost of the Gramian's strategies in p, q and ℓ: exponents fitted over five sizes each, beside the paper's Table 1.
+
+    python -m benchmarks.scaling [--factor 1]
+
+Set-up is the time to build the Gramian, product the time of a product with ℓ vectors (its set-up taken off). Exponents
+are slopes of log time against log size by least squares; `factor` multiplies all numbers of points (for a GPU, 16).
+On a CPU the clock is the process' own, which other processes do not slow down.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+import natgrad as ng
+from benchmarks.machine import description
+from benchmarks.step import poisson3d
+from natgrad.linalg import gaussian
+
+WIDTHS = (24, 32, 48, 64, 80)
+POINTS = (250, 500, 1000, 2000, 4000)
+RANKS = (50, 100, 200, 400, 800)
+WIDTH, COUNT, RANK, BATCH = 32, 1000, 200, 100  # where the other two are held
+PAPER = {  # exponents of the leading term: set-up in p, q; product in p, q, ℓ
+    "assembled": ("2 1", "2 0 1"),
+    "jacobian": ("1 1", "1 1 1"),
+    "batched": ("- -", "1 1 1"),
+    "linearized": ("1 1", "1 1 1"),
+}
+
+
+def seconds(f: Callable, *args) -> float:
+    """The least of three."""
+    clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
+    jax.block_until_ready(f(*args))
+    times = []
+    for _ in range(3):
+        start = clock()
+        jax.block_until_ready(f(*args))
+        times.append(clock() - start)
+    return min(times)
+
+
+def cost(strategy: str, width: int, points: int, rank: int) -> tuple[int, int, float, float]:
+    """p, q and the seconds of set-up and product."""
+    problem = poisson3d(points, width)
+    p = problem.num_parameters
+    V = gaussian(jax.random.key(0), p, rank, problem.dtype)
+    build = jax.jit(lambda problem, params: ng.gramian(problem, params, strategy, batch=BATCH))
+    product = jax.jit(lambda G, V: G.mm(V))
+    G = build(problem, problem.params)
+    setup = 0.0 if strategy == "batched" else seconds(build, problem, problem.params)
+    return p, problem.num_rows, setup, seconds(product, G, V)
+
+
+def exponent(x: list[float], y: list[float]) -> str:
+    return f"{np.polyfit(np.log(x), np.log(y), 1)[0]:.2f}" if min(y) > 0 else "-"
+
+
+def main(factor: int) -> None:
+    """The table."""
+    print(f"{description()}; tanh, three hidden layers; otherwise width {WIDTH}, {factor * COUNT} points, ℓ = {RANK}")
+    print(f"{'strategy':11s} {'set-up: p':>10s} {'q':>5s}   {'product: p':>10s} {'q':>5s} {'ℓ':>5s}   paper")
+    for strategy, paper in PAPER.items():
+        over_p = [cost(strategy, width, factor * COUNT, RANK) for width in WIDTHS]
+        over_q = [cost(strategy, WIDTH, factor * points, RANK) for points in POINTS]
+        over_rank = [cost(strategy, WIDTH, factor * COUNT, rank) for rank in RANKS]
+        column = lambda rows, k: [row[k] for row in rows]
+        p, q = column(over_p, 0), column(over_q, 1)
+        setup = exponent(p, column(over_p, 2)), exponent(q, column(over_q, 2))
+        product = (
+            exponent(p, column(over_p, 3)),
+            exponent(q, column(over_q, 3)),
+            exponent(list(RANKS), column(over_rank, 3)),
+        )
+        print(
+            f"{strategy:11s} {setup[0]:>10s} {setup[1]:>5s}   "
+            f"{product[0]:>10s} {product[1]:>5s} {product[2]:>5s}   {paper[0]} | {paper[1]}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--factor", type=int, default=1, help="multiplies the numbers of points")
+    main(parser.parse_args().factor)
