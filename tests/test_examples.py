@@ -1,5 +1,6 @@
 """The examples run and reach the accuracy they assert; the README's code runs as it stands, with smaller numbers."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = ("custom_loop", "feinn_mesh", "hard_boundary", "inverse", "own_metric", "own_pde", "vector_problem")
+SCRIPTS = ("custom_loop", "feinn_mesh", "hard_boundary", "inverse", "own_metric", "own_pde", "resume", "vector_problem")
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 SMALLER = {
     "interior(10_000": "interior(200",
     "boundary(1_000": "boundary(60",
@@ -52,8 +54,33 @@ def test_all_code_of_the_readme():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_example(name):
-    assert "relative H¹ error" in run(ROOT / "examples" / f"{name}.py")
+def test_example(name, tmp_path):
+    if name == "feinn_mesh":
+        pytest.importorskip("meshio")
+    out = ("--out", tmp_path / "run") if name == "resume" else ()
+    assert "relative H¹ error" in run(ROOT / "examples" / f"{name}.py", *out)
+
+
+def cells(notebook):
+    """The code cells of a notebook, as text."""
+    found = json.loads(notebook.read_text())["cells"]
+    return [cell for cell in found if cell["cell_type"] == "code"]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_python_without_outputs(notebook):
+    for cell in cells(notebook):
+        compile("".join(cell["source"]), notebook.name, "exec")
+        assert not cell["outputs"], "store notebooks without their outputs"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    script = tmp_path / "notebook.py"
+    script.write_text("\n".join("".join(cell["source"]) for cell in cells(notebook)))
+    run(script)
 
 
 @pytest.mark.parametrize("name", [*SCRIPTS, "demo"])
