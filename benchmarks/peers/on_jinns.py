@@ -68,7 +68,8 @@ def teller(run: Run) -> Callable:
 def network_of(case: Case) -> eqx.nn.MLP:
     """The network of a case as an Equinox MLP."""
     width, depth = case.layers[1], len(case.layers) - 2
-    network = eqx.nn.MLP(case.layers[0], 1, width, depth, jnp.tanh, key=jax.random.key(0))
+    make = lambda key: eqx.nn.MLP(case.layers[0], 1, width, depth, jnp.tanh, key=key)
+    network = eqx.filter_eval_shape(make, jax.random.key(0))
     for i, (weight, bias) in enumerate(zip(case.weights, case.biases, strict=True)):
         where = lambda net, i=i: (net.layers[i].weight, net.layers[i].bias)
         network = eqx.tree_at(where, network, (jnp.asarray(weight), jnp.asarray(bias)))

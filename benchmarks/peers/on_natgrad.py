@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -20,9 +21,10 @@ def problem_of(case: Case) -> ng.LeastSquares:
         value, du, laplacian = ng.value_gradient_laplacian(u, x, dims=tuple(range(1, len(x))))
         return du[0] - laplacian / 4 if case.name == "heat2d" else du[0] + value * du[1] - NU * laplacian
 
-    network = ng.MLP(case.layers[0], 1, case.layers[1:-1], key=jax.random.key(0))
+    make = lambda key: ng.MLP(case.layers[0], 1, case.layers[1:-1], key=key)
+    structure = jax.tree.structure(eqx.filter_eval_shape(make, jax.random.key(0)))
     arrays = [jnp.asarray(array) for pair in zip(case.weights, case.biases, strict=True) for array in pair]
-    network = jax.tree.unflatten(jax.tree.structure(network), arrays)
+    network = jax.tree.unflatten(structure, arrays)
     return ng.LeastSquares(
         network,
         pde=ng.Residual(pde, jnp.asarray(case.interior)),

@@ -129,8 +129,8 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
         for run in (run for run in runs if run["problem"] == problem and run["history"]):
             style = "-" if run["setting"] == PEERS[run["peer"]][1][0] else "--"
             points = [(row["wall"], row["l2"]) for row in run["history"] if row["l2"] is not None]
-            ax.loglog(*zip(*points, strict=True), style, color=f"C{peers.index(run['peer'])}", lw=1.4)
-        ax.set(title=problem, xlabel="seconds, compilation included", ylim=(1e-6, 3))
+            ax.semilogy(*zip(*points, strict=True), style, color=f"C{peers.index(run['peer'])}", lw=1.4)
+        ax.set(title=problem, xlabel="seconds, compilation included", xlim=(0, None), ylim=(1e-6, 3))
         ax.grid(alpha=0.3)
     axes[0, 0].set_ylabel("relative L² error")
     for name in names:
