@@ -46,7 +46,12 @@ def gradient(u: Field, x: Inexact[Array, " d"]) -> Inexact[Array, "*m d"]:
 
 
 def jacobian(u: Field, x: Inexact[Array, " d"]) -> Inexact[Array, "*m d"]:
-    """The derivative of u at x, `gradient` by another name: (m, d), row j for u_j; (d,) for a scalar u."""
+    """The derivative of u at x, `gradient` by another name: (m, d), row j for u_j; (d,) for a scalar u.
+
+    >>> jacobian(lambda x: jnp.array([x[0] * x[1], x[0]]), jnp.array([2.0, 3.0]))
+    Array([[3., 2.],
+           [1., 0.]], dtype=float32)
+    """
     return gradient(u, x)
 
 

@@ -33,14 +33,16 @@ from natgrad.problem import Problem, ResidualFunction
 
 
 class NaturalGradientState(NamedTuple):
-    """The state of the optimizer, and what it says of the last step: `info.loss` before it, `info.step_size`, …"""
+    """The state of `natural_gradient(…)`, and what it says of the last step (scalars): `state.info.loss` before it, and
+    `state.info.step_size`, or any other field of `natgrad.optim.ngd.StepInfo`.
+    """
 
     inner: State
     info: StepInfo
 
 
 class ScaleByGramianState(NamedTuple):
-    """What the next update needs; `previous` (p,) is the last direction."""
+    """What the next update of `scale_by_gramian(…)` needs; `previous` (p,) is the last direction it gave."""
 
     key: PRNGKeyArray
     iteration: Int[Array, ""]

@@ -40,7 +40,9 @@ GIVE_UP = 10
 
 
 class SolverState(eqx.Module):
-    """The state of the optimizer, the residuals (rows,) at the current y, and what the last step said."""
+    """The state of the optimizer, the residuals (rows,) at the current y, and what the last step said (scalars):
+    `optimistix.least_squares(…).state.info.mu`, or any other field of `natgrad.optim.ngd.StepInfo`.
+    """
 
     inner: State
     residual: Float[Array, " rows"]

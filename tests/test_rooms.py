@@ -2,8 +2,10 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,19 @@ def test_no_room_imports_one_below_it():
         ready = {room for room, above in MAY_IMPORT.items() if room not in done and above <= done}
         assert ready, "the table of rooms has a cycle"
         done |= ready
+
+
+def test_contributors_are_told_of_every_room():
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text()
+    first = " ".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))  # the first column of the table
+    told = {name.strip("/").removesuffix(".py") for name in re.findall(r"`(.*?)`", first)}
+    assert told == MAY_IMPORT.keys() - {"__main__"}
+
+
+def test_versions_agree():
+    root = ROOT.parent
+    assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"] == ng.__version__
+    assert f"\nversion: {ng.__version__}\n" in (root / "CITATION.cff").read_text()
 
 
 def test_import_leaves_the_precision_alone_and_draws_nothing():

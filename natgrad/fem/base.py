@@ -40,7 +40,9 @@ class Facets(NamedTuple):
 
 
 class BaseSpace(abc.ABC):
-    """Continuous piecewise polynomials, known by their values at `nodes` (N, d)."""
+    """Continuous piecewise polynomials, known by their values at `nodes` (N, d); `dofs` (cells, b) numbers the nodes of
+    each cell. `Space(mesh, degree)` makes one from a scikit-fem mesh, `rectangle(cells, degree)` a tensor-product one.
+    """
 
     nodes: np.ndarray
     degree: int

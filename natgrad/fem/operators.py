@@ -22,7 +22,10 @@ DEFAULT_BLOCK = 512
 
 
 class Operator(eqx.Module):
-    """A linear map from (n,) to (n,), and column by column from (n, m) to (n, m)."""
+    """A linear map from (n,) to (n,), and column by column from (n, m) to (n, m).
+
+    A = space.operator(ng.fem.STIFFNESS);  A.apply(x)
+    """
 
     size: eqx.AbstractVar[int]
 

@@ -31,12 +31,16 @@ def rectangle(cells=(30, 30), degree: int = 4, lower=None, upper=None) -> Tensor
 
     Nodes are Gauss–Lobatto, numbered with the last coordinate fastest: node i·n_y + j is (x_i, y_j). The parts of the
     boundary are "left", "right" (x), "bottom", "top" (y), "front" and "back" (z).
+
+        space = ng.fem.rectangle((30, 30), degree=4, lower=(0, 0), upper=(1, 1))
     """
     return TensorSpace(cells, degree, lower, upper)
 
 
 class TensorSpace(BaseSpace):
-    """Continuous piecewise polynomials of degree k in each variable on a tensor mesh; see `rectangle`."""
+    """Continuous piecewise polynomials of degree k in each variable on a tensor mesh: what `rectangle(cells, degree)`
+    makes. Its operators work axis by axis.
+    """
 
     def __init__(self, cells=(30, 30), degree: int = 4, lower=None, upper=None):
         counts = np.atleast_1d(cells)

@@ -28,17 +28,20 @@ class Metric:
 
 
 def L2() -> Metric:
-    """∫ v w."""
+    """∫ v w, the metric of function values: `ng.Energy(density, points, metric=ng.metrics.L2())`."""
     return Metric(lambda u, v, x: v(x), name="L2")
 
 
 def H1() -> Metric:
-    """∫ ∇v·∇w + v w."""
+    """∫ ∇v·∇w + v w, the metric of values and slopes: `ng.Energy(density, points, metric=ng.metrics.H1())`."""
     return Metric(lambda u, v, x: _join(gradient(v, x), v(x)), name="H1")
 
 
 def EnergyNorm(diffusion: Callable | float = 1.0, reaction: Callable | float = 0.0) -> Metric:
-    """∫ κ ∇v·∇w + σ v w, the inner product of −∇·(κ∇u) + σu; κ and σ are numbers or functions of x."""
+    """∫ κ ∇v·∇w + σ v w, the inner product of −∇·(κ∇u) + σu; κ, σ ≥ 0 are numbers or functions of one point (d,).
+
+    ng.metrics.EnergyNorm(diffusion=lambda x: 1 + x[0], reaction=2.0)
+    """
     kappa, sigma = _coefficient(diffusion), _coefficient(reaction)
     if reaction == 0.0:
         return Metric(lambda u, v, x: jnp.sqrt(kappa(x)) * gradient(v, x), name="energy")
@@ -46,12 +49,21 @@ def EnergyNorm(diffusion: Callable | float = 1.0, reaction: Callable | float = 0
 
 
 def NewtonCubic() -> Metric:
-    """∫ ∇v·∇w + 3u² v w, the second derivative of ∫ ½|∇u|² + ¼u⁴ − fu, whose minimizer solves −Δu + u³ = f."""
+    """∫ ∇v·∇w + 3u² v w, the second derivative of ∫ ½|∇u|² + ¼u⁴ − fu, whose minimizer solves −Δu + u³ = f.
+
+    ng.Energy(lambda u, x: 0.5 * jnp.sum(ng.gradient(u, x) ** 2) + u(x) ** 4 / 4 - f(x) * u(x), points,
+              metric=ng.metrics.NewtonCubic())
+    """
     return Metric(lambda u, v, x: _join(gradient(v, x), jnp.sqrt(3.0) * u(x) * v(x)), name="newton-cubic")
 
 
 def GrossPitaevskii(potential: Callable | float, beta: float) -> Metric:
-    """∫ ∇v·∇w + V v w + β|u|² v w, the energy inner product of the Gross–Pitaevskii equation (V, β ≥ 0)."""
+    """∫ ∇v·∇w + V v w + β|u|² v w, the energy inner product of the Gross–Pitaevskii equation (V, β ≥ 0).
+
+    V is a number or a function of one point (d,), such as the trap of
+
+        ng.metrics.GrossPitaevskii(lambda x: jnp.sum(x**2), beta=100.0)
+    """
     V = _coefficient(potential)
     if beta < 0:
         raise ValueError(f"the Gross–Pitaevskii metric needs β ≥ 0, got {beta}")

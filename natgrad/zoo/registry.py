@@ -139,7 +139,7 @@ _REGISTERED: dict[str, Benchmark] = {}
 
 
 def register(benchmark: Benchmark) -> Benchmark:
-    """Makes a benchmark known by its name, and gives it back."""
+    """Makes a benchmark known by its name, and gives it back: `register(Benchmark("mine", …))`, then `get("mine")`."""
     if "small" not in benchmark.presets:
         raise ValueError(f"problem {benchmark.name!r} needs a preset named small")
     _REGISTERED[benchmark.name] = benchmark
@@ -147,13 +147,17 @@ def register(benchmark: Benchmark) -> Benchmark:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all problems, in alphabetical order; no problem is imported for it."""
+    """The names of all problems, in alphabetical order; no problem is imported for it.
+
+    for name in zoo.names():
+        print(zoo.get(name).equation)
+    """
     files = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
     return tuple(sorted({*_REGISTERED, *(name for name in files if name != "registry" and name[0] != "_")}))
 
 
 def get(name: str) -> Benchmark:
-    """The problem of that name."""
+    """The problem of that name: `zoo.get("poisson3d").problem(jax.random.key(0), "small", width=16)`."""
     if name not in names():
         raise ValueError(f"unknown problem {name!r}: {suggest(name, names())}")
     if name not in _REGISTERED:

@@ -31,7 +31,7 @@ class Memory(eqx.Module):
 
 
 class LBFGS(QuasiNewton):
-    """L-BFGS.
+    """L-BFGS (Byrd, Nocedal and Schnabel, 1994); its memory is two matrices of history × p numbers.
 
     Arguments:
         history: how many pairs to remember.

@@ -53,7 +53,9 @@ class _Carry(NamedTuple):
 
 
 class Wolfe(eqx.Module):
-    """Strong Wolfe search by bracketing and cubic interpolation.
+    """Strong Wolfe search by bracketing and cubic interpolation (Nocedal and Wright, 2006, Algorithms 3.5, 3.6).
+
+    It looks for φ(α) ≤ φ(0) + c₁ α φ'(0) with |φ'(α)| ≤ c₂ |φ'(0)|: `ng.BFGS(search=ng.Wolfe(curvature=0.5))`.
 
     Arguments:
         decrease: c₁.
