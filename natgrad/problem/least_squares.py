@@ -25,7 +25,8 @@ class Residual(eqx.Module):
     Arguments:
         fn: `fn(u, x, *data)` at one point x (d,), u the network as a callable.
         points: `Points` of a domain (with quadrature weights), or an array (n, d), whose weights are then 1/n. A
-            function `key ↦ points`, such as `lambda key: cube.interior(1000, key=key)`, draws fresh ones every step.
+            function `key ↦ points`, such as `lambda key: cube.interior(1000, key=key)`, draws fresh ones every step
+            (quasi-Newton methods, which compare the gradients of two steps, stay with those of the key 0).
         data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients; or
             a function of the points that gives them, such as `lambda points: points.normals`.
         weight: multiplies the block's weights (a penalty on a boundary term, say).

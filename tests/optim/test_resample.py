@@ -88,6 +88,12 @@ def test_a_run_repeats_itself_and_goes_on_bit_for_bit():
     assert whole.history.loss[0] != train(1, key=jax.random.key(4)).history.loss[0]
 
 
+def test_adam_draws_fresh_points_too():
+    solver = ng.Adam(total=10, peak=1e-12, start=1e-12, end=1e-12)  # so slow that only the points change the loss
+    losses = ng.solve(PROBLEM, solver, steps=3, progress=False).history.loss
+    assert np.ptp(losses) > 1e-3 * losses[0]
+
+
 def test_a_problem_without_draws_is_itself():
     fixed = ng.LeastSquares(
         ng.MLP(2, 1, 4, 1, key=jax.random.key(0)), pde=ng.Residual(harmonic, inside(jax.random.key(0)))

@@ -7,17 +7,19 @@ is known at no extra evaluation.
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.problem import Problem
 
 
 class AdamState(eqx.Module):
-    """Loss and gradient at the parameters it comes with, and the moments."""
+    """Loss and gradient at the parameters it comes with, and the moments; `seed` draws fresh points."""
 
+    seed: UInt32[Array, ""]
     iteration: Int[Array, ""]
     loss: Float[Array, ""]
     gradient: Float[Array, " p"]
@@ -62,11 +64,11 @@ class Adam(eqx.Module):
         return optax.warmup_cosine_decay_schedule(self.start, self.peak, warmup, decay, self.end)(iteration)
 
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> AdamState:
-        """The state before the first step; `key` is not used."""
+        """The state before the first step."""
         import optax
 
-        loss, gradient = loss_and_gradient(problem, params)
-        return AdamState(jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(gradient))
+        loss, gradient = loss_and_gradient(problem.resample(key), params)
+        return AdamState(jax.random.bits(key), jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(gradient))
 
     def step(self, problem: Problem, params: PyTree, state: AdamState) -> tuple[PyTree, AdamState, BaselineInfo]:
         """One iteration: pure, jittable. The loss may rise."""
@@ -77,7 +79,8 @@ class Adam(eqx.Module):
         direction, moments = optax.scale_by_adam().update(state.gradient, state.moments)
         new = theta - rate * direction
         params = unravel(new)
-        loss, gradient = loss_and_gradient(problem, params)
+        fresh = problem.resample(jax.random.fold_in(jax.random.key(state.seed), state.iteration))
+        loss, gradient = loss_and_gradient(fresh, params)
         info = BaselineInfo(
             loss=state.loss,
             change=loss - state.loss,
@@ -87,4 +90,4 @@ class Adam(eqx.Module):
             restarted=jnp.asarray(False),
             accepted=jnp.asarray(True),
         )
-        return params, AdamState(state.iteration + 1, loss, gradient, moments), info
+        return params, AdamState(state.seed, state.iteration + 1, loss, gradient, moments), info
