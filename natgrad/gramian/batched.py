@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, pull, weighted_jacobian
 from natgrad.gramian.neighbours import NeighbourBatches
-from natgrad.linalg import cross, gram, gram_diagonal, row_gram
+from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, row_gram
 from natgrad.parallel import total as add_up
 from natgrad.problem import Features, Problem
 
@@ -57,6 +57,13 @@ class BatchedJacobian(Gramian):
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         # Summed as (G V)ᵀ, the way the products come: a transposed copy a batch would be half of the memory.
         return self._sum_rows(lambda A: cross(A, A @ V), jnp.zeros_like(V.T)).T
+
+    def sketch(self, omega: TestMatrix) -> Float[Array, "p m"]:
+        """As `mm`, and Ω need not be dense."""
+        row = jax.ShapeDtypeStruct((1, self.size), self.problem.dtype)
+        width = jax.eval_shape(omega.times, row).shape[1]
+        start = jnp.zeros((width, self.size), self.problem.dtype)
+        return self._sum_rows(lambda A: cross(A, omega.times(A)), start).T
 
     def diagonal(self) -> Float[Array, " p"]:
         return self._sum_rows(gram_diagonal, jnp.zeros(self.size, self.problem.dtype))

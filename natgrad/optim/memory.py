@@ -2,8 +2,8 @@
 
 What a step holds at its peak on a device with q rows, in numbers of 8 (or 4) bytes (measured in docs/memory.md):
 
-    the Gramian       assembled p², jacobian qp, batched 4pB, linearized 16 vectors' activations at the points
-    the direction     Direct 4p²; Kernel 4q²; PCG 8pℓ, its sketch, its basis and the factors between them
+    the Gramian       assembled p², jacobian qp, batched 2pB, linearized 16 vectors' activations at the points
+    the direction     Direct 6p²; Kernel 6q²; PCG 9pℓ, its sketch, its basis and the factors between them
 
 `fit` leaves what was asked for alone where it fits, caps ℓ by what the Gramian leaves, and says in one line, before
 anything is allocated, what does not fit.
@@ -17,7 +17,7 @@ from natgrad.optim.direction import PCG, Direct
 from natgrad.optim.kernel import Kernel
 from natgrad.problem import Problem
 
-COPIES = {"sketch": 8, "matrix": 4}  # of p×ℓ and p×p (or q×q) arrays at the peak of a step
+COPIES = {"sketch": 9, "matrix": 6}  # of p×ℓ and p×p (or q×q) arrays at the peak of a step
 LEAST_RANK = 10
 
 
