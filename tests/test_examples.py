@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = ("custom_loop", "feinn_mesh", "hard_boundary", "inverse", "own_metric", "own_pde", "resume", "vector_problem")
+SCRIPTS = (
+    "custom_loop",
+    "feinn_mesh",
+    "hard_boundary",
+    "inverse",
+    "own_metric",
+    "own_pde",
+    "resume",
+    "several_devices",
+    "vector_problem",
+)
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 SMALLER = {
     "interior(10_000": "interior(200",
