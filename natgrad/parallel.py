@@ -206,9 +206,9 @@ def _per_point(part: Any) -> bool:
 
 def _fill(path: Any, a: Array, count: int) -> np.ndarray:
     """Rows up to a multiple of the number of devices: copies of the last one, of weights zeros."""
-    a = np.asarray(a)
-    pads = [(0, -len(a) % count)] + [(0, 0)] * (a.ndim - 1)
-    return np.pad(a, pads, mode="constant" if getattr(path[-1], "name", None) == "weights" else "edge")
+    rows = np.asarray(a)
+    pads = [(0, -len(rows) % count)] + [(0, 0)] * (rows.ndim - 1)
+    return np.pad(rows, pads, mode="constant" if getattr(path[-1], "name", None) == "weights" else "edge")
 
 
 def _put(a: Any, mesh: Mesh, spec: PartitionSpec) -> Array:

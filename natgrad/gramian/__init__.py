@@ -66,7 +66,8 @@ def gramian(
     check_strategy(strategy, batch)
     params = problem.params if params is None else params
     if mesh_of(problem) is not None and not inside():
-        return Spread(problem, params, Strategy(strategy, batch, memory), f"{strategy}, on several devices")
+        build = Strategy(strategy, batch, memory)
+        return Spread(problem=problem, params=params, build=build, reason=f"{strategy}, on several devices")
     name, batch, reason = choose(problem, strategy, batch, memory)
     if name == "jacobian":
         return StoredJacobian(problem, params, reason)

@@ -42,12 +42,13 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
     strategy, batch, _ = choose(problem, solver.gramian, solver.batch, budget)
     held = item * {"assembled": p * p, "jacobian": q * p, "batched": 2 * p * batch}.get(strategy, 0)
     _check(held, budget, f"the Gramian by strategy {strategy!r}", "gramian='batched' with a smaller batch")
-    if isinstance(direction, PCG) and (rank := getattr(direction.preconditioner, "max_rank", 0)):
+    preconditioner: Any = getattr(direction, "preconditioner", None)
+    if isinstance(direction, PCG) and (rank := getattr(preconditioner, "max_rank", 0)):
         left, column = budget - held, COPIES["sketch"] * p * item
         least = min(LEAST_RANK, rank, p)
         _check(column * least, left, f"a preconditioner of rank {least}", "more memory, or gramian='batched'")
         if left < column * min(rank, p):
-            smaller = dataclasses.replace(direction.preconditioner, max_rank=int(left / column))
+            smaller = dataclasses.replace(preconditioner, max_rank=int(left / column))
             direction = dataclasses.replace(direction, preconditioner=smaller)
     return dataclasses.replace(solver, direction=direction, gramian=strategy, batch=batch, memory=memory)
 
