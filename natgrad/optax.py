@@ -27,7 +27,7 @@ from natgrad.gramian import gramian as gramian_of
 from natgrad.optim import NaturalGradient
 from natgrad.optim.damping import Damping, LossPower
 from natgrad.optim.direction import Direct, Direction
-from natgrad.optim.general import general
+from natgrad.optim.general import general, local
 from natgrad.optim.ngd import State, StepInfo
 from natgrad.problem import Problem, ResidualFunction
 
@@ -135,7 +135,7 @@ def _problem(residual: Callable | Problem | None, params: PyTree) -> Problem:
     if not callable(residual):
         kind = "nothing" if residual is None else type(residual).__name__
         raise ValueError(f"update takes residual=…, a function of the parameters or a problem, got {kind}")
-    return ResidualFunction(residual, params)
+    return local(residual, params)
 
 
 def _size(params: PyTree) -> int:

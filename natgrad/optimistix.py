@@ -27,7 +27,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from natgrad.optim import NaturalGradient as Optimizer
-from natgrad.optim.general import general
+from natgrad.optim.general import general, local
 from natgrad.optim.ngd import State, StepInfo
 from natgrad.problem import ResidualFunction
 
@@ -78,7 +78,7 @@ class NaturalGradient(optx.AbstractLeastSquaresSolver):
     optimizer: Optimizer | None = None
 
     def init(self, fn, y, args, options, f_struct, aux_struct, tags) -> SolverState:
-        problem, optimizer = self._problem(fn, y, args), self._optimizer(y, options)
+        problem, optimizer = self._problem(fn, y, args, options), self._optimizer(y, options)
         # As plain integers: Optimistix passes its solution through a callback, which takes no typed keys.
         inner = optimizer.init(problem, y, jax.random.key_data(options.get("key", jax.random.key(0))))
         told = jax.eval_shape(lambda s: optimizer.step(problem, y, s)[2], inner)
@@ -95,7 +95,7 @@ class NaturalGradient(optx.AbstractLeastSquaresSolver):
 
     def step(self, fn, y, args, options, state: SolverState, tags) -> tuple[PyTree, SolverState, Any]:
         optimizer = self._optimizer(y, options)
-        new, inner, info = optimizer.step(self._problem(fn, y, args), y, state.inner)
+        new, inner, info = optimizer.step(self._problem(fn, y, args, options), y, state.inner)
         value, aux = fn(new, args)
         residual = ravel_pytree(value)[0]
         length = jnp.where(info.accepted, info.step_size, 1.0)
@@ -128,8 +128,9 @@ class NaturalGradient(optx.AbstractLeastSquaresSolver):
         }
         return y, aux, stats
 
-    def _problem(self, fn: Callable, y: PyTree, args: PyTree) -> ResidualFunction:
-        return ResidualFunction(lambda y: fn(y, args)[0], y)
+    def _problem(self, fn: Callable, y: PyTree, args: PyTree, options: dict[str, Any]) -> ResidualFunction:
+        residual = lambda y: fn(y, args)[0]
+        return ResidualFunction(residual, y) if options.get("jac") == "bwd" else local(residual, y)
 
     def _optimizer(self, y: PyTree, options: dict[str, Any]) -> Optimizer:
         optimizer = general(sum(leaf.size for leaf in jax.tree.leaves(y))) if self.optimizer is None else self.optimizer

@@ -4,9 +4,15 @@ The paper's damping c·L² is made for losses that vanish: Levenberg and Marquar
 do, holds for all. And parameters of very different size, the rule outside of networks, want Marquardt's scaling.
 """
 
+from collections.abc import Callable
+
+import jax
+from jaxtyping import PyTree
+
 from natgrad.optim.damping import LevenbergMarquardt
 from natgrad.optim.direction import PCG, Direct
 from natgrad.optim.ngd import NaturalGradient
+from natgrad.problem import ResidualFunction
 
 DIRECT = 1000  # parameters up to which a Cholesky factorization costs next to nothing
 SCALING = 1e-8
@@ -17,3 +23,10 @@ def general(parameters: int) -> NaturalGradient:
     if parameters <= DIRECT:
         return NaturalGradient(Direct(scaling=SCALING), LevenbergMarquardt(), gramian="assembled")
     return NaturalGradient(PCG(), LevenbergMarquardt())
+
+
+def local(residual: Callable[[PyTree], PyTree], params: PyTree) -> ResidualFunction:
+    """The problem for one step from the given parameters, with the Jacobian by the cheaper mode."""
+    size = lambda tree: sum(leaf.size for leaf in jax.tree.leaves(tree))
+    forward = size(params) <= DIRECT and size(params) < size(jax.eval_shape(residual, params))
+    return ResidualFunction(residual, params, forward=forward)

@@ -2,6 +2,11 @@
 
 A PINN's residuals come point by point, which its Gramian makes use of. Here nothing is known of the function but its
 values: every number it gives is a row of its own, and one row of the Jacobian costs a reverse pass through all of it.
+
+Where the rows outnumber the parameters, columns by forward mode are cheaper. A problem that is built anew at every
+step, as the adapters to other libraries do, takes them once (`forward=True`): each row of J is then data of its point,
+and the feature whose derivative the Gramian takes is the linear J_i θ. Values and second derivatives remain the
+function's own.
 """
 
 from collections.abc import Callable
@@ -28,11 +33,12 @@ class ResidualFunction(LeastSquares):
         fn: `fn(params, *args)`.
         params: where to start: θ₀.
         args: pytrees of arrays that are no parameters: data, coefficients.
+        forward: take the Jacobian by forward mode, now; the Gramian then holds at these `params` alone.
     """
 
     fn: Callable = eqx.field(static=True)
 
-    def __init__(self, fn: Callable, params: PyTree, *args: PyTree):
+    def __init__(self, fn: Callable, params: PyTree, *args: PyTree, forward: bool = False):
         if not callable(fn):
             raise ValueError(f"ResidualFunction takes a function of the parameters first, got {type(fn).__name__}")
         self.fn, self.norms = fn, None
@@ -44,8 +50,11 @@ class ResidualFunction(LeastSquares):
         out = jax.eval_shape(self.network(self.params))
         if not jnp.issubdtype(out.dtype, jnp.floating) or not out.size:
             raise ValueError(f"a residual function must give real floating-point arrays, got {out.dtype}[{out.size}]")
-        rows = jnp.arange(out.size, dtype=jnp.int32)
-        self.features = (Features("residual", (rows,), jnp.ones(out.size, self.dtype), 1, _Row()),)
+        rows: tuple[Array, ...] = (jnp.arange(out.size, dtype=jnp.int32),)
+        if forward:
+            theta, unravel = ravel_pytree(self.params)
+            rows += (jax.jacfwd(lambda theta: self.network(unravel(theta))())(theta).astype(self.dtype),)
+        self.features = (Rows("residual", rows, jnp.ones(out.size, self.dtype), 1, _Tangent() if forward else _Row()),)
 
     def network(self, params: PyTree) -> "Values":
         """Called without arguments, all residuals in one vector (rows,)."""
@@ -63,9 +72,24 @@ class Values(eqx.Module):
         return ravel_pytree(self.fn(self.params, *self.args))[0]
 
 
+class Rows(Features):
+    """Residuals by their numbers; the function is evaluated once for all of them."""
+
+    def at(self, u: Values, frozen: Any, inputs: tuple[Array, ...]) -> Float[Array, "n 1"]:  # type: ignore[override]
+        return u()[inputs[0]][:, None]
+
+
 @dataclass(frozen=True)
 class _Row:
-    """`evaluate` of one residual. Taken at all rows by `vmap`, the function is evaluated once."""
+    """One residual, for its derivative by reverse mode."""
 
     def __call__(self, u: Values, frozen: Any, row: Int[Array, ""]) -> Float[Array, " 1"]:
         return u()[row][None]
+
+
+@dataclass(frozen=True)
+class _Tangent:
+    """J_i θ, whose derivative is known."""
+
+    def __call__(self, u: Values, frozen: Any, row: Int[Array, ""], gradient: Float[Array, " p"]) -> Float[Array, " 1"]:
+        return (gradient @ ravel_pytree(u.params)[0])[None]
