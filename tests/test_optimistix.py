@@ -114,6 +114,7 @@ def test_more_minima(name):
     check(*MORE[name])
 
 
+@pytest.mark.slow
 def test_a_small_network():
     """Any optimizer of the library; y is an Equinox module, f a vector."""
     x = jnp.linspace(-1.0, 1.0, 20)[:, None]
@@ -124,6 +125,15 @@ def test_a_small_network():
     np.testing.assert_allclose(solution.stats["loss"], loss(fn, solution.value, x), rtol=1e-9)
     assert solution.stats["loss"] < 1e-4
     assert solution.stats["inner_iterations"] > 60
+
+
+def test_single_precision_mixed_with_double_under_vmap():
+    """Every leaf keeps its dtype."""
+    start = {"x": jnp.float32(-1.2), "z": jnp.array(1.0)}
+    solve = lambda a: optx.least_squares(rosenbrock, NaturalGradient(1e-5, 1e-5), start, a, throw=False).value
+    found = jax.vmap(solve)(jnp.array([1.0, 2.0, 0.5]))
+    np.testing.assert_allclose(found["x"], [1.0, 2.0, 0.5], rtol=1e-4)
+    assert (found["x"].dtype, found["z"].dtype) == (jnp.float32, jnp.float64)
 
 
 def test_aux_is_that_of_the_solution():
