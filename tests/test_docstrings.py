@@ -41,7 +41,7 @@ def explanation(value):
     return "" if doc.startswith(f"{value.__name__}(") else doc
 
 
-@pytest.mark.parametrize("value", public())
+@pytest.mark.parametrize("value", list(public()))
 def test_public_names_have_substance(value):
     doc = explanation(value)
     assert len(doc.split()) >= 8, f"{value.__name__}: {doc!r} says too little"
