@@ -1,8 +1,8 @@
 """Scimba on a small case: `python -m benchmarks.peers.on_scimba CASE --method eng --out FILE`.
 
-Its natural-gradient PINNs with weak boundary conditions and their Armijo line search: `eng` is the energy natural
-gradient with adaptive (Levenberg–Marquardt) regularization, `nystrom` its randomized variant. PyTorch, float64.
-Points are drawn anew for every epoch in Scimba; here they are those of the case.
+Its natural-gradient PINNs with weak boundary conditions: `eng` is the energy natural gradient with the line search on a
+logarithmic grid, `lm` the same with Armijo's and adaptive (Levenberg–Marquardt) regularization, `nystrom` its randomized
+variant. PyTorch, float64. Points are drawn anew for every epoch in Scimba; here they are those of the case.
 """
 
 from typing import Any
@@ -19,7 +19,11 @@ from scimba_torch.utils.scimba_tensors import LabelTensor
 
 from benchmarks.peers.case import LOWER, NU, UPPER, WEIGHT, Case, Run, source
 
-ALGORITHMS = {"eng": "ENG", "nystrom": "NNG"}
+METHODS: dict[str, dict[str, Any]] = {
+    "eng": {"ng_algo": "ENG", "type_linesearch": "logarithmic_grid"},
+    "lm": {"ng_algo": "ENG", "adaptive_matrix_regularization": True},
+    "nystrom": {"ng_algo": "NNG"},
+}
 
 
 class Equation(StrongFormEllipticPDE):
@@ -104,13 +108,7 @@ def training(run: Run) -> None:
         for linear, weight, bias in zip(linears, case.weights, case.biases, strict=True):
             linear.weight.copy_(torch.as_tensor(weight))
             linear.bias.copy_(torch.as_tensor(bias))
-    pinn = Pinn(
-        Equation(space, case),
-        bc_type="weak",
-        bc_weight=WEIGHT,
-        ng_algo=ALGORITHMS[run.method],
-        adaptive_matrix_regularization=run.method == "eng",
-    )
+    pinn = Pinn(Equation(space, case), bc_type="weak", bc_weight=WEIGHT, **METHODS[run.method])
     boundary = labelled(case.boundary, requires_grad=True)
     interior = (labelled(case.interior, requires_grad=True), empty(len(case.interior)))
     pinn.run, pinn.points = run, (*interior, boundary, labelled(0 * case.boundary), empty(len(case.boundary)))
@@ -119,4 +117,4 @@ def training(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    Run(__doc__, "scimba", tuple(ALGORITHMS), "torch").train(training)
+    Run(__doc__, "scimba", tuple(METHODS), "torch").train(training)

@@ -30,10 +30,11 @@ RATIO = 1e-4  # the error at which packages are compared
 PEERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "natgrad": ((), ("nystrom", "full")),
     "randngd": (("randngd==0.1.1", "scipy"), ("nystrom", "full")),
-    "scimba": (("torch==2.13.0", "scimba==1.4.1"), ("eng", "nystrom")),
+    "scimba": (("torch==2.13.0", "scimba==1.4.1"), ("eng", "lm", "nystrom")),
     "jinns": (("jinns==1.10.0",), ("ngd",)),
     "deepxde": (("torch==2.13.0", "deepxde==1.15.0"), ("lbfgs", "nncg")),
 }
+STYLES = ("-", "--", ":")  # of a package's methods in the figure
 HEAD = (
     "problem",
     "package",
@@ -127,7 +128,7 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
     plots, axes = plt.subplots(1, len(problems), figsize=(4.2 * len(problems), 3.6), sharey=True, squeeze=False)
     for ax, problem in zip(axes[0], problems, strict=True):
         for run in (run for run in runs if run["problem"] == problem and run["history"]):
-            style = "-" if run["setting"] == PEERS[run["peer"]][1][0] else "--"
+            style = STYLES[PEERS[run["peer"]][1].index(run["setting"])]
             points = [(row["wall"], row["l2"]) for row in run["history"] if row["l2"] is not None]
             ax.semilogy(*zip(*points, strict=True), style, color=f"C{peers.index(run['peer'])}", lw=1.4)
         ax.set(title=problem, xlabel="seconds, compilation included", xlim=(0, None), ylim=(1e-6, 3))
@@ -135,7 +136,7 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
     axes[0, 0].set_ylabel("relative L² error")
     for name in names:
         peer, method = name.split(" ", 1)
-        style = "-" if method == PEERS[peer][1][0] else "--"
+        style = STYLES[PEERS[peer][1].index(method)]
         axes[0, -1].plot([], [], style, color=f"C{peers.index(peer)}", label=name)
     axes[0, -1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
     plots.savefig(path, dpi=150, bbox_inches="tight")
@@ -156,7 +157,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--problems", nargs="+", choices=case.PROBLEMS, default=case.PROBLEMS)
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
-    parser.add_argument("--budget", type=float, default=30.0, help="seconds for each run, compilation included")
+    parser.add_argument("--budget", type=float, default=25.0, help="seconds for each run, compilation included")
     parser.add_argument("--stop-at", type=float, default=5e-6, help="relative L² error at which a run ends")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "natgrad-peers")
