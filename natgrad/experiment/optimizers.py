@@ -14,7 +14,6 @@ from typing import Any
 import equinox as eqx
 
 from natgrad.experiment.settings import parse
-from natgrad.gramian.choose import available_memory
 from natgrad.optim import FullNGD, KernelNGD, MatrixFreeNGD, NystromNGD, RPCholNGD
 from natgrad.optim import damping as dampings
 from natgrad.optim.linesearch import Armijo, GridSearch, LineSearch
@@ -29,6 +28,7 @@ def _baseline(name: str) -> Callable[..., Any]:
     return lambda **options: getattr(importlib.import_module("natgrad.optim.baselines"), name)(**options)
 
 
+DECIDED = 2**62  # bytes: a budget that asks for nothing more
 NATURAL: dict[str, Callable[..., Any]] = {
     "ngd-full": FullNGD,
     "ngd-matrix-free": MatrixFreeNGD,
@@ -144,18 +144,24 @@ def replace(solver: Any, path: str, value: Any) -> Any:
 def decide(
     solver: Any, problem: Problem, memory: int | None = None, known: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The Gramian's strategy and batch size, and the bytes that cap the rank; `known` is what a run decided before.
+    """The Gramian's strategy and batch size, and the rank where memory caps it; `known` is what a run decided before.
 
     Left to itself the choice follows the free memory, and a run that goes on another day might compile another step.
     """
     if known or not {"gramian", "batch"} <= set(options(solver)):
         return dict(known or {})
-    budget = solver.memory or memory or available_memory()
-    fitted = fit(solver, problem, budget)
-    return {"strategy": fitted.gramian, "batch": fitted.batch, "memory": budget}
+    fitted = fit(solver, problem, memory)
+    decision = {"strategy": fitted.gramian, "batch": fitted.batch}
+    asked, given = (
+        [known[path] for path in _matching("max_rank", known)] for known in (options(solver), options(fitted))
+    )
+    return decision if asked == given or not given else decision | {"max_rank": given[0]}
 
 
 def settle(solver: Any, decision: Mapping[str, Any]) -> Any:
-    """The solver with what was decided."""
-    names = {"strategy": "gramian", "batch": "batch", "memory": "memory"}
-    return dataclasses.replace(solver, **{names[key]: value for key, value in decision.items()})
+    """The solver with what was decided, whatever the memory is later."""
+    if decision:
+        solver = dataclasses.replace(solver, gramian=decision["strategy"], batch=decision["batch"], memory=DECIDED)
+    if "max_rank" in decision:
+        solver = replace(solver, _matching("max_rank", options(solver))[0], decision["max_rank"])
+    return solver

@@ -26,7 +26,7 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
 
     The device's own free memory by default. Baselines, which have no Gramian, are returned as they are.
     """
-    if not hasattr(solver, "gramian"):
+    if not (hasattr(solver, "gramian") and hasattr(solver, "memory")):
         return solver
     memory = solver.memory if memory is None else memory
     budget = available_memory() if memory is None else memory
