@@ -1,10 +1,10 @@
 """Cost of the Gramian's strategies in p, q and ℓ: exponents fitted over five sizes each, beside the paper's Table 1.
 
-    python -m benchmarks.scaling [--factor 1]
+    python -m benchmarks.scaling [--points 1] [--widths 1]
 
 Set-up is the time to build the Gramian, product the time of a product with ℓ vectors (its set-up taken off). Exponents
-are slopes of log time against log size by least squares; `factor` multiplies all numbers of points (for a GPU, 16).
-On a CPU the clock is the process' own, which other processes do not slow down.
+are slopes of log time against log size by least squares. The options multiply all numbers of points and all widths (on
+a GPU by 16 and 2). On a CPU the clock is the process' own, which other processes do not slow down.
 """
 
 import argparse
@@ -19,15 +19,15 @@ from benchmarks.machine import description
 from benchmarks.step import poisson3d
 from natgrad.linalg import gaussian
 
-WIDTHS = (24, 32, 48, 64, 80)
-POINTS = (250, 500, 1000, 2000, 4000)
-RANKS = (50, 100, 200, 400, 800)
-WIDTH, COUNT, RANK, BATCH = 32, 1000, 200, 100  # where the other two are held
+WIDTHS = (16, 20, 24, 32, 40)
+POINTS = (250, 400, 700, 1200, 2000)
+RANKS = (25, 50, 100, 200, 400)
+WIDTH, COUNT, RANK, BATCH = 24, 500, 100, 100  # where the other two are held
 PAPER = {  # exponents of the leading term: set-up in p, q; product in p, q, ℓ
-    "assembled": ("2 1", "2 0 1"),
     "jacobian": ("1 1", "1 1 1"),
     "batched": ("- -", "1 1 1"),
     "linearized": ("1 1", "1 1 1"),
+    "assembled": ("2 1", "2 0 1"),
 }
 
 
@@ -59,14 +59,16 @@ def exponent(x: list[float], y: list[float]) -> str:
     return f"{np.polyfit(np.log(x), np.log(y), 1)[0]:.2f}" if min(y) > 0 else "-"
 
 
-def main(factor: int) -> None:
+def main(factor: int, wide: int) -> None:
     """The table."""
-    print(f"{description()}; tanh, three hidden layers; otherwise width {WIDTH}, {factor * COUNT} points, ℓ = {RANK}")
+    print(
+        f"{description()}; tanh, three hidden layers; otherwise width {wide * WIDTH}, {factor * COUNT} points, ℓ = {RANK}"
+    )
     print(f"{'strategy':11s} {'set-up: p':>10s} {'q':>5s}   {'product: p':>10s} {'q':>5s} {'ℓ':>5s}   paper")
     for strategy, paper in PAPER.items():
-        over_p = [cost(strategy, width, factor * COUNT, RANK) for width in WIDTHS]
-        over_q = [cost(strategy, WIDTH, factor * points, RANK) for points in POINTS]
-        over_rank = [cost(strategy, WIDTH, factor * COUNT, rank) for rank in RANKS]
+        over_p = [cost(strategy, wide * width, factor * COUNT, RANK) for width in WIDTHS]
+        over_q = [cost(strategy, wide * WIDTH, factor * points, RANK) for points in POINTS]
+        over_rank = [cost(strategy, wide * WIDTH, factor * COUNT, rank) for rank in RANKS]
         column = lambda rows, k: [row[k] for row in rows]
         p, q = column(over_p, 0), column(over_q, 1)
         setup = exponent(p, column(over_p, 2)), exponent(q, column(over_q, 2))
@@ -84,5 +86,7 @@ def main(factor: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--factor", type=int, default=1, help="multiplies the numbers of points")
-    main(parser.parse_args().factor)
+    parser.add_argument("--points", type=int, default=1, help="multiplies the numbers of points")
+    parser.add_argument("--widths", type=int, default=1, help="multiplies the widths")
+    options = parser.parse_args()
+    main(options.points, options.widths)
