@@ -1,7 +1,7 @@
 """Scimba on a small case: `python -m benchmarks.peers.on_scimba CASE --method eng --out FILE`.
 
 Its natural-gradient PINNs with weak boundary conditions: `eng` is the energy natural gradient with the line search on a
-logarithmic grid, `lm` the same with Armijo's and adaptive (Levenberg–Marquardt) regularization, `nystrom` its randomized
+logarithmic grid, `lm` the same with Armijo's and adaptive (Levenberg–Marquardt) regularization, `nystrom` its sketched
 variant. PyTorch, float64. Points are drawn anew for every epoch in Scimba; here they are those of the case.
 """
 

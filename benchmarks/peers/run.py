@@ -147,7 +147,7 @@ def report(runs: list[dict[str, Any]]) -> str:
     """The table, and under it what was run."""
     versions = {name: version for run in runs for name, version in run["versions"].items()}
     used = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
-    note = f"Seconds with compilation on {os.cpu_count()} cores, float64, errors relative in L². {used}."
+    note = f"Seconds with compilation on {len(os.sched_getaffinity(0))} cores, float64, errors relative in L². {used}."
     return f"{markdown(HEAD, rows(runs))}\n\n{note}\n"
 
 
