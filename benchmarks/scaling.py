@@ -61,9 +61,7 @@ def exponent(x: list[float], y: list[float]) -> str:
 
 def main(factor: int, wide: int) -> None:
     """The table."""
-    print(
-        f"{description()}; tanh, three hidden layers; otherwise width {wide * WIDTH}, {factor * COUNT} points, ℓ = {RANK}"
-    )
+    print(f"{description()}; three hidden layers; else width {wide * WIDTH}, {factor * COUNT} points, ℓ = {RANK}")
     print(f"{'strategy':11s} {'set-up: p':>10s} {'q':>5s}   {'product: p':>10s} {'q':>5s} {'ℓ':>5s}   paper")
     for strategy, paper in PAPER.items():
         over_p = [cost(strategy, wide * width, factor * COUNT, RANK) for width in WIDTHS]
