@@ -50,13 +50,13 @@ class Equation(StrongFormEllipticPDE):
         return self.combine(u, first[0], first[1], laplacian)
 
     def functional_operator(self, func, x, mu, theta):
-        gradient = torch.func.jacrev(func, 0)
-        second = torch.func.jacrev(gradient, 0)(x, mu, theta)
-        laplacian = sum(second[..., i, i] for i in self.dims)
-        if self.case.name == "poisson2d":
-            return -laplacian
-        first = gradient(x, mu, theta)
-        return self.combine(func(x, mu, theta), first[..., 0], first[..., 1], laplacian)
+        at = lambda point: func(point, mu, theta).squeeze()
+        hessian = torch.func.hessian(at)(x)
+        laplacian = sum(hessian[i, i] for i in self.dims)
+        if self.case.name == "poisson2d":  # no need of the slope
+            return -laplacian.reshape(1)
+        slope = torch.func.grad(at)(x)
+        return self.combine(at(x), slope[0], slope[1], laplacian).reshape(1)
 
     def bc_rhs(self, w, x, n, mu):
         return self.data
