@@ -47,8 +47,7 @@ def test_push_and_kernel_are_the_dense_ones(name, strategy):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("scaling", [None, 1e-3])
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize(("scaling", "momentum"), [(None, 0.0), (1e-3, 0.9)])
 def test_the_direction_is_the_dense_one(name, scaling, momentum):
     """Natural gradient, momentum and the correction of geodesic acceleration, with and without Marquardt's D."""
     problem = PROBLEMS[name]()
@@ -125,6 +124,7 @@ def test_wrong_options_are_refused():
         Kernel(ng.Direct(scaling=0.5))
 
 
+@pytest.mark.slow
 def test_it_trains_as_far_as_conjugate_gradients():
     """In exact arithmetic the two are one method: they start alike and end alike."""
     problem = poisson(points=30, boundary=12, width=8)
