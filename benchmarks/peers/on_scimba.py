@@ -51,7 +51,7 @@ class Equation(StrongFormEllipticPDE):
 
     def functional_operator(self, func, x, mu, theta):
         at = lambda point: func(point, mu, theta).squeeze()
-        hessian = torch.func.hessian(at)(x)
+        hessian = torch.func.jacrev(torch.func.grad(at))(x)
         laplacian = sum(hessian[i, i] for i in self.dims)
         if self.case.name == "poisson2d":  # no need of the slope
             return -laplacian.reshape(1)
