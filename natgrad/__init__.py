@@ -20,6 +20,7 @@ from natgrad.domains import SpaceTime as SpaceTime
 from natgrad.gramian import Gramian as Gramian
 from natgrad.gramian import gramian as gramian
 from natgrad.networks import MLP as MLP
+from natgrad.networks import Apply as Apply
 from natgrad.networks import Fields as Fields
 from natgrad.networks import FourierFeatures as FourierFeatures
 from natgrad.networks import HardBoundary as HardBoundary
@@ -29,6 +30,7 @@ from natgrad.optim import BFGS as BFGS
 from natgrad.optim import LBFGS as LBFGS
 from natgrad.optim import Adam as Adam
 from natgrad.optim import FullNGD as FullNGD
+from natgrad.optim import KernelNGD as KernelNGD
 from natgrad.optim import MatrixFreeNGD as MatrixFreeNGD
 from natgrad.optim import NaturalGradient as NaturalGradient
 from natgrad.optim import NystromNGD as NystromNGD
@@ -38,8 +40,11 @@ from natgrad.optim import Wolfe as Wolfe
 from natgrad.optim import damping as damping
 from natgrad.optim.direction import PCG as PCG
 from natgrad.optim.direction import Direct as Direct
+from natgrad.optim.kernel import Kernel as Kernel
 from natgrad.optim.linesearch import Armijo as Armijo
 from natgrad.optim.linesearch import GridSearch as GridSearch
+from natgrad.parallel import devices as devices
+from natgrad.parallel import shard as shard
 from natgrad.precondition import Identity as Identity
 from natgrad.precondition import Nystrom as Nystrom
 from natgrad.precondition import RPCholesky as RPCholesky
@@ -50,6 +55,7 @@ from natgrad.problem import FEINNLeastSquares as FEINNLeastSquares
 from natgrad.problem import LeastSquares as LeastSquares
 from natgrad.problem import Metric as Metric
 from natgrad.problem import Residual as Residual
+from natgrad.problem import ResidualFunction as ResidualFunction
 from natgrad.problem import metrics as metrics
 from natgrad.solve import History as History
 from natgrad.solve import Solution as Solution

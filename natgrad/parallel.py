@@ -47,7 +47,7 @@ def connect(coordinator: str, process_id: int, num_processes: int) -> None:
 
 
 def devices(count: int | None = None) -> Mesh:
-    """The mesh of the first `count` devices (of all processes); all of them by default."""
+    """The mesh of the first `count` devices (of all processes), all by default: `ng.shard(problem, ng.devices(4))`."""
     found = jax.devices()
     count = len(found) if count is None else count
     if not 1 <= count <= len(found):
@@ -62,7 +62,11 @@ def devices(count: int | None = None) -> Mesh:
 
 
 def shard(problem: PyTree, mesh: Mesh) -> PyTree:
-    """The problem with its points spread over the devices of a mesh and everything else on all of them."""
+    """The problem with its points spread over the devices of a mesh and everything else on all of them.
+
+    problem = ng.shard(problem, ng.devices(8))
+    solution = ng.solve(problem, ng.NystromNGD(), steps=100)
+    """
     if not isinstance(mesh, Mesh) or mesh.axis_names != (AXIS,):
         raise ValueError(f"shard takes a mesh such as ng.devices(8), got {mesh!r}")
     if mesh_of(problem) is not None:

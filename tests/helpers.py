@@ -9,6 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
+from natgrad.linalg import sparse_signs, whiten
 
 
 def _fast() -> dict:
@@ -99,23 +100,27 @@ def dense_gramian(problem, params):
 
 
 def check_products(problem, dense, strategy: str, batch: int | None, tol: float) -> None:
-    """The five products of a strategy against the dense Gramian, and its gradient against reverse mode."""
+    """The products of a strategy against the dense Gramian, its factor against the formula of Nyström's approximation,
+    and its gradient against reverse mode."""
     p = problem.num_parameters
     V = jax.random.normal(jax.random.key(0), (p, 5))
     indices = jnp.asarray([0, 3, 3, p - 1])
+    omega = sparse_signs(jax.random.key(1), p, 6)
 
     @partial(jax.jit, compiler_options=FAST)
     def everything(problem, V):
         G = ng.gramian(problem, problem.params, strategy, batch=batch)
         gradient = ravel_pytree(jax.grad(problem.loss)(problem.params))[0]
         products = (G.mv(V[:, 0]), G.mm(V), G.diagonal(), G.columns(indices), G.as_matrix())
-        return products, (G.loss_gradient(), gradient)
+        return products, G.factor(omega), (G.loss_gradient(), gradient)
 
-    products, (ours, gradient) = everything(problem, V)
+    products, F, (ours, gradient) = everything(problem, V)
     truth = (dense @ V[:, 0], dense @ V, np.diag(dense), dense[:, np.asarray(indices)], dense)
     for product, expected in zip(products, truth, strict=True):
         assert relative(product, expected) < tol
     assert relative(ours, gradient) < tol
+    sketch = dense @ np.asarray(omega.matrix())
+    assert relative(F @ F.T, sketch @ np.linalg.solve(omega.matrix().T @ sketch, sketch.T)) < 1e4 * tol
 
 
 def relative(a, b) -> float:
@@ -133,10 +138,20 @@ class Dense(eqx.Module):
     def size(self):
         return self.matrix.shape[0]
 
+    @property
+    def dtype(self):
+        return self.matrix.dtype
+
     def mv(self, v):
         return self.matrix @ v
 
     mm = mv
+
+    def factor(self, omega):
+        values, U = jnp.linalg.eigh(self.matrix)
+        A = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * U.T
+        C = omega.times(A)
+        return A.T @ (C @ whiten(C.T @ C)[1].T)
 
     def diagonal(self):
         return jnp.diagonal(self.matrix)

@@ -94,7 +94,7 @@ RUN = [
     ("--evaluate-every 0", "--evaluate-every must be a positive integer"),
     ("--evaluate-every x", "valid int"),
     ("--resume --force --out run", "give one of the two"),
-    ("--resume", "no run in runs/poisson3d/nystrom-gaussian-small-seed0 to resume"),
+    ("--resume", "no run in runs/poisson3d/nystrom-small-seed0 to resume"),
     ("--resume --out empty", "no run in empty to resume"),
     ("--resume --out other", "no run in other to resume"),
     ("--resume --out no-json", "cannot read no-json/config.json"),

@@ -18,10 +18,6 @@ MODULES += [importlib.import_module(f"natgrad.{name}") for name in ("optimistix"
 #: A doctest, a call in backticks or in an indented line; or a year, the paper, an equation, a section.
 EXAMPLE = re.compile(r">>> |`[^`]*\([^`]*`|\n {4}.*\w\(.*\)")
 REFERENCE = re.compile(r"\b(19|20)\d\d\b|\bpaper\b|\beqs?\. |\b[Ss]ection\b|\bAlgorithm|\bTheorem\b|module's header")
-#: Formulas that still lack an example.
-BARE = {"FullNGD", "RPCholNGD", "GridSearch", "Identity", "Damping", "Spectral", "Falling", "GradientPower"}
-BARE |= {"Geometric", "LevenbergMarquardt"}
-
 ARRAY = re.compile(r"Float|Int\[|Bool\[|\bArray\b|ndarray")
 
 
@@ -31,8 +27,7 @@ def public():
         for name, value in vars(module).items():
             ours = (getattr(value, "__module__", None) or "").startswith(module.__name__)
             if not name.startswith("_") and ours and not isinstance(value, types.ModuleType) and callable(value):
-                marks = [pytest.mark.xfail(reason="no example yet")] if name in BARE else []
-                yield pytest.param(value, id=f"{module.__name__}.{name}", marks=marks)
+                yield pytest.param(value, id=f"{module.__name__}.{name}")
 
 
 def explanation(value):

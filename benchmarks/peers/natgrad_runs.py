@@ -16,7 +16,7 @@ jax.config.update("jax_enable_x64", True)
 
 #: setting: optimizer and recipe.
 SETTINGS = {
-    "default": ("nystrom-gaussian", "default"),
+    "default": ("nystrom", "default"),
     "published": ("nystrom-gaussian", "published"),
     "full": ("ngd-full", "default"),
     "rpchol": ("rpcholesky", "default"),

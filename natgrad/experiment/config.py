@@ -32,7 +32,7 @@ class Config:
     """A run as it was asked for; None is left to the preset (or, for a resumed run, to its folder)."""
 
     problem: str
-    optimizer: str = "nystrom-gaussian"
+    optimizer: str = "nystrom"
     preset: str = "small"
     recipe: str = "default"
     seed: int = 0

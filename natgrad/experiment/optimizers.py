@@ -32,6 +32,7 @@ DECIDED = 2**62  # bytes: a budget that asks for nothing more
 NATURAL: dict[str, Callable[..., Any]] = {
     "ngd-full": FullNGD,
     "ngd-matrix-free": MatrixFreeNGD,
+    "nystrom": NystromNGD,
     "nystrom-gaussian": partial(NystromNGD, test="gaussian"),
     "nystrom-sampling": partial(NystromNGD, test="sampling"),
     "rpcholesky": RPCholNGD,

@@ -15,8 +15,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")
 FIXED = {
     name: index
     for index, name in enumerate(
-        ("nystrom-gaussian", "rpcholesky", "nystrom-sampling", "ssbroyden", "bfgs", "lbfgs", "ngd-full", "adam",
-         "ngd-matrix-free")
+        ("nystrom", "rpcholesky", "nystrom-sampling", "ssbroyden", "bfgs", "lbfgs", "ngd-full", "adam",
+         "ngd-matrix-free", "nystrom-gaussian")
     )
 }  # fmt: skip
 GRID = 200  # points of a curve over time

@@ -20,11 +20,12 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.linalg import TestMatrix
+from natgrad.linalg import TestMatrix, matmul, whiten
 from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
 
 CHUNK = 64  # points whose rows a CPU computes at a time
+COLUMNS = 16  # vectors that go through the network at a time
 
 
 class Gramian(eqx.Module):
@@ -58,9 +59,25 @@ class Gramian(eqx.Module):
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         """G V."""
 
-    def sketch(self, omega: TestMatrix) -> Float[Array, "p m"]:
-        """G Ω."""
-        return self.mm(omega.matrix())
+    def factor(self, omega: TestMatrix) -> Float[Array, "p m"]:
+        """F with F Fᵀ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ, the Nyström approximation, by way of the rows.
+
+        With C = AΩ and CᵀG_hC = RᵀR it is F = AᵀG_h(C R⁻¹): GΩ itself, whose round-off eps·λ₁ is the same in all
+        directions, is never formed. The round-off of F is small where G is.
+        """
+        C = self.push_many(omega)
+        coupling = self.problem.coupling(self.params)
+        D = C if coupling is None else coupling.apply(C)
+        _, inverse = whiten(total(matmul(C.T, D)))
+        return self.pull_many(matmul(D, inverse.T))
+
+    def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
+        """A Ω."""
+        return jax.lax.map(self.push, omega.matrix().T, batch_size=COLUMNS).T
+
+    def pull_many(self, values: Float[Array, "rows m"]) -> Float[Array, "p m"]:
+        """Aᵀ values."""
+        return jax.lax.map(self.pull, values.T, batch_size=COLUMNS).T
 
     @abc.abstractmethod
     def diagonal(self) -> Float[Array, " p"]:

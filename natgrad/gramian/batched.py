@@ -58,12 +58,31 @@ class BatchedJacobian(Gramian):
         # Summed as (G V)ᵀ, the way the products come: a transposed copy a batch would be half of the memory.
         return self._sum_rows(lambda A: cross(A, A @ V), jnp.zeros_like(V.T)).T
 
-    def sketch(self, omega: TestMatrix) -> Float[Array, "p m"]:
-        """As `mm`, and Ω need not be dense."""
-        row = jax.ShapeDtypeStruct((1, self.size), self.problem.dtype)
-        width = jax.eval_shape(omega.times, row).shape[1]
-        start = jnp.zeros((width, self.size), self.problem.dtype)
-        return self._sum_rows(lambda A: cross(A, omega.times(A)), start).T
+    def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
+        def rows(batch: tuple, block: Features) -> Array:
+            return omega.times(weighted_jacobian(self.problem, block, self.params, *batch))
+
+        blocks = self.problem.features
+        parts = [jax.lax.map(partial(rows, block=f), _split((f.inputs, f.weights), self.batch)) for f in blocks]
+        return jnp.concatenate(
+            [part.reshape(-1, part.shape[-1])[: f.rows] for f, part in zip(blocks, parts, strict=True)]
+        )
+
+    def pull_many(self, values: Float[Array, "rows m"]) -> Float[Array, "p m"]:
+        result, start = jnp.zeros((values.shape[1], self.size), self.problem.dtype), 0
+        for block in self.problem.features:
+            inputs, weights = _split((block.inputs, block.weights), self.batch)
+            own = values[start : start + block.rows]
+            own = jnp.pad(own, ((0, weights.size * block.size - block.rows), (0, 0)))
+            own = own.reshape(len(weights), -1, values.shape[1])
+            start += block.rows
+
+            def add(total: Array, batch: tuple, block: Features = block) -> tuple[Array, None]:
+                *points, rows = batch
+                return total + cross(weighted_jacobian(self.problem, block, self.params, *points), rows), None
+
+            result, _ = jax.lax.scan(add, result, (inputs, weights, own))
+        return add_up(result).T
 
     def diagonal(self) -> Float[Array, " p"]:
         return self._sum_rows(gram_diagonal, jnp.zeros(self.size, self.problem.dtype))

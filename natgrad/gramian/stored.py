@@ -53,8 +53,11 @@ class StoredJacobian(Gramian):
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         return _sum(cross(A, B) for B, A in self._coupled([matmul(A, V) for A in self.blocks])).T
 
-    def sketch(self, omega: TestMatrix) -> Float[Array, "p m"]:
-        return _sum(cross(A, B) for B, A in self._coupled([omega.times(A) for A in self.blocks])).T
+    def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
+        return jnp.concatenate([omega.times(A) for A in self.blocks])
+
+    def pull_many(self, values: Float[Array, "rows m"]) -> Float[Array, "p m"]:
+        return _sum(cross(A, B) for B, A in zip(self._split(values), self.blocks, strict=True)).T
 
     def diagonal(self) -> Float[Array, " p"]:
         if self.coupling is None:
@@ -117,7 +120,7 @@ class StoredJacobian(Gramian):
 def _pieces(block: Features) -> Iterator[tuple[tuple[Array, ...], Array]]:
     """The points of a block in a multiple of CHUNK and the rest, so that neither is copied to be put together."""
     n = block.num_points
-    cut = n - n % CHUNK
+    cut = n - n % CHUNK if jax.default_backend() == "cpu" else n
     for piece in (slice(0, cut), slice(cut, n)):
         if piece.start < piece.stop:
             yield tuple(a[piece] for a in block.inputs), block.weights[piece]

@@ -2,11 +2,10 @@
 
 from natgrad.linalg.cholesky import orthonormalize as orthonormalize
 from natgrad.linalg.cholesky import safe_cholesky as safe_cholesky
+from natgrad.linalg.cholesky import whiten as whiten
 from natgrad.linalg.nystrom import LowRank as LowRank
 from natgrad.linalg.nystrom import from_factor as from_factor
 from natgrad.linalg.nystrom import nystrom as nystrom
-from natgrad.linalg.nystrom import nystrom_factor as nystrom_factor
-from natgrad.linalg.nystrom import nystrom_factor_from_columns as nystrom_factor_from_columns
 from natgrad.linalg.nystrom import nystrom_from_columns as nystrom_from_columns
 from natgrad.linalg.pcg import PCGResult as PCGResult
 from natgrad.linalg.pcg import pcg as pcg
@@ -24,10 +23,12 @@ from natgrad.linalg.products import matmul as matmul
 from natgrad.linalg.products import row_gram as row_gram
 from natgrad.linalg.rpcholesky import RPCholesky as RPCholesky
 from natgrad.linalg.rpcholesky import rpcholesky as rpcholesky
+from natgrad.linalg.sketch import Columns as Columns
 from natgrad.linalg.sketch import DenseTest as DenseTest
 from natgrad.linalg.sketch import SparseSigns as SparseSigns
 from natgrad.linalg.sketch import TestMatrix as TestMatrix
 from natgrad.linalg.sketch import gaussian as gaussian
+from natgrad.linalg.sketch import pick as pick
 from natgrad.linalg.sketch import sample_diagonal as sample_diagonal
 from natgrad.linalg.sketch import sample_uniform as sample_uniform
 from natgrad.linalg.sketch import sparse_signs as sparse_signs

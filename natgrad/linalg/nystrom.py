@@ -12,8 +12,6 @@ only up to eps·λ₁/D, which spoils the preconditioner near round-off (p×m wi
 not the exception). So directions with D ≤ 10·eps·λ₁, the usual μ, become zero columns, and one pass of CholeskyQR makes
 the others, by then well conditioned, orthonormal to round-off. No QR, no SVD of size p.
 
-`nystrom_factor` stops at B: for a preconditioner by Woodbury's identity no eigenvectors are needed.
-
 Widths are static, ranks may be traced: columns from `rank` on are masked, and exactly zero in the result.
 Assumed: G symmetric positive semidefinite up to round-off.
 """
@@ -24,9 +22,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from natgrad.linalg.cholesky import orthonormalize, safe_cholesky, solve_right, triangular_inverse
+from natgrad.linalg.cholesky import orthonormalize, safe_cholesky, solve_right
 from natgrad.linalg.products import cross, gram, matmul
-from natgrad.linalg.sketch import TestMatrix
 
 Rank = int | Int[Array, ""] | None
 
@@ -88,26 +85,6 @@ def nystrom_from_columns(
     L, shift = _factor(Y[indices, :], Y, live)
     Y_shifted = Y.at[indices, jnp.arange(m)].add(jnp.where(live, shift, 0.0))
     return _decompose(Y_shifted, L, shift, _as_rank(rank, m), method)
-
-
-def nystrom_factor(sketch: Callable[[TestMatrix], Float[Array, "p m"]], omega: TestMatrix) -> Float[Array, "p m"]:
-    """B with B Bᵀ the Nyström approximation of G + νI, ν at round-off, where sketch(omega) = GΩ."""
-    Y = sketch(omega)
-    m = Y.shape[1]
-    live = jnp.ones(m, bool)
-    metric = omega.transpose_times(omega.matrix()) + 0.1 * jnp.eye(m, dtype=Y.dtype)
-    L, shift = _factor(omega.transpose_times(Y), Y, live, metric)
-    return matmul(Y + shift * omega.matrix(), triangular_inverse(L).T)
-
-
-def nystrom_factor_from_columns(
-    columns: Callable[[Int[Array, " m"]], Float[Array, "p m"]], indices: Int[Array, " m"]
-) -> Float[Array, "p m"]:
-    """The same with the sampling matrix Ω = I[:, indices], of distinct indices."""
-    Y = columns(indices)
-    (m,) = indices.shape
-    L, shift = _factor(Y[indices, :], Y, jnp.ones(m, bool))
-    return matmul(Y.at[indices, jnp.arange(m)].add(shift), triangular_inverse(L).T)
 
 
 def from_factor(B: Float[Array, "p m"], shift: float | Float[Array, ""] = 0.0, rank: Rank = None) -> LowRank:

@@ -17,13 +17,12 @@ Assumed: μ ≥ 0. Where λ + μ vanishes, eps·λ₁ stands in for it, and 1 wh
 from collections.abc import Callable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from natgrad.linalg.cholesky import safe_cholesky, solve_right, triangular_inverse
+from natgrad.linalg.cholesky import safe_cholesky, solve_right, whiten
 from natgrad.linalg.nystrom import LowRank, from_factor
-from natgrad.linalg.products import gram
+from natgrad.linalg.products import gram, matmul
 from natgrad.linalg.rpcholesky import RPCholesky
 
 Scalar = float | Float[Array, ""]
@@ -56,39 +55,41 @@ class WoodburyPreconditioner(eqx.Module):
 
 
 class FactorPreconditioner(eqx.Module):
-    """v ↦ (v − F X ᵀX Fᵀ v) / tail, the inverse of F Fᵀ + tail·I with XᵀX = (FᵀF + tail·I)⁻¹; `largest` is λ₁(F Fᵀ)."""
+    """v ↦ V Z Vᵀ v + (I − VVᵀ)v / tail: Z is the inverse of F Fᵀ + μI on the range of F, spanned by the orthonormal V;
+    `largest` is λ₁(F Fᵀ)."""
 
-    F: Float[Array, "p m"]
-    X: Float[Array, "m m"]
+    V: Float[Array, "p m"]
+    Z: Float[Array, "m m"]
     tail: Float[Array, ""]
     largest: Float[Array, ""]
 
     def __call__(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         """P⁻¹v."""
-        return (v - self.F @ ((self.X @ (v @ self.F)) @ self.X)) / self.tail
+        inside = v @ self.V
+        outside = v - self.V @ inside
+        outside = outside - self.V @ (outside @ self.V)  # once more: the tail may be below the round-off of v
+        return self.V @ (self.Z @ inside) + outside / self.tail
 
 
-def factor_preconditioner(F: Float[Array, "p m"], mu: Callable[[Array], Array]) -> FactorPreconditioner:
-    """(F Fᵀ + τI)⁻¹ by Woodbury's identity with τ the largest of μ, 30·eps·λ₁ and λ_m(FᵀF).
+def factor_preconditioner(
+    F: Float[Array, "p m"], mu: Callable[[Array], Array], floor: float = 0.0
+) -> FactorPreconditioner:
+    """P⁻¹ = V (RRᵀ + μI)⁻¹ Vᵀ + (I − VVᵀ)/tail for F = VR, V orthonormal; `mu` is the rule λ₁ ↦ μ, and μ is
+    at least floor·eps·λ₁.
 
-    The first keeps P near G + μI. The second bounds the cancellation in v − F(…)Fᵀv, which is eps·λ₁/τ: P is then good
-    to a few percent, and conjugate gradients, whose products do not suffer from it, take care of a smaller μ. The third
-    is what F, where its rank is too low, says about the rest. `mu` is the rule λ₁ ↦ μ.
+    Two Cholesky factorizations of size m and no eigenproblem. The columns of a Nyström factor made from rows
+    (`Gramian.factor`) fall off like the singular values of A, and products and factorizations keep the digits of the
+    small ones: μ may be far below eps·λ₁. The tail is what R says about the rest, λ_m + μ.
     """
     K = gram(F)
-    m, eps = K.shape[0], jnp.finfo(K.dtype).eps
-    start = jnp.ones(m, K.dtype)
-    largest = _dominant(lambda x: K @ x, K @ start, 8)
-
-    def invert(tail: Array) -> tuple[Array, Array]:
-        L, used = safe_cholesky(K, tail)
-        return triangular_inverse(L), used
-
-    least = jnp.maximum(mu(largest), 30 * eps * largest)
-    X, tail = invert(least)
-    smallest = 1 / _dominant(lambda x: (X @ x) @ X, start, 4) - tail
-    X, tail = jax.lax.cond(smallest > tail, lambda: invert(smallest), lambda: (X, tail))
-    return FactorPreconditioner(F, X, tail, largest)
+    R, inverse = whiten(K)
+    H = matmul(R, R.T)
+    start = jnp.ones(H.shape[0], H.dtype)
+    largest = _dominant(lambda x: H @ x, H @ start, 8)
+    value = jnp.maximum(mu(largest), floor * jnp.finfo(H.dtype).eps * largest)
+    _, X = whiten(H + value * jnp.eye(H.shape[0], dtype=H.dtype))
+    tail = 1 / _dominant(lambda x: (X @ x) @ X, start, 4)
+    return FactorPreconditioner(matmul(F, inverse.T), matmul(X.T, X), tail, largest)
 
 
 def _dominant(product: Callable[[Array], Array], x: Array, iterations: int) -> Array:

@@ -62,6 +62,29 @@ class DenseTest(TestMatrix):
         return DenseTest(self.omega * s[:, None])
 
 
+class Columns(TestMatrix):
+    """Some columns of the identity, times `values`: A Ω are columns of A. An index −1 stands for a column of zeros."""
+
+    indices: Int[Array, " m"]
+    values: Float[Array, " m"]
+    size: int = eqx.field(static=True)
+
+    def times(self, A):
+        return A[:, self.indices] * self.values
+
+    def matrix(self):
+        m = self.indices.shape[0]
+        return jnp.zeros((self.size, m), self.values.dtype).at[self.indices, jnp.arange(m)].set(self.values)
+
+    def scale(self, s):
+        return Columns(self.indices, self.values * s[self.indices], self.size)
+
+
+def pick(indices: Int[Array, " m"], size: int, dtype=None) -> Columns:
+    """I[:, indices] of the identity of a given size; an index −1 gives a column of zeros."""
+    return Columns(indices, (indices >= 0).astype(jnp.result_type(float) if dtype is None else dtype), size)
+
+
 class SparseSigns(TestMatrix):
     """Ω (p × m): row i has one entry in column i mod m and one in column ⌊i/c⌋, c = ⌈p/m⌉, with random signs.
 
@@ -98,6 +121,8 @@ def sparse_signs(key: PRNGKeyArray, p: int, m: int, dtype=None) -> SparseSigns:
     _check_size(p, m)
     dtype = jnp.result_type(float) if dtype is None else dtype
     signs = jax.random.rademacher(key, (2, p), dtype)
+    if m == p:  # the two columns of a row are one: a signed identity
+        return SparseSigns(signs.at[1].set(0.0), m)
     return SparseSigns(signs / jnp.asarray(2 * -(-p // m), dtype) ** 0.5, m)
 
 

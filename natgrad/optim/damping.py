@@ -5,7 +5,7 @@ the direction solver, the owner of μ, once it knows λ̂₁.
 
 γ = 10 is the cut-off below which the eigenvalues of an assembled G are round-off. It is no limit for products with
 A = W^½J: the errors of Aᵀ(Av) are small where Av is, and conjugate gradients solve with AᵀA + μI for far smaller μ. The
-last digits are there: where all steps are full ones, what is left of the error lies in directions that μ holds back.
+last digits are there: once all steps are full ones, what is left of the error lies in directions that μ holds back.
 """
 
 import abc
@@ -20,7 +20,7 @@ DampingState = Float[Array, ""]
 
 
 class Damping(eqx.Module):
-    """μ = max(γ·eps·λ̂₁, `extra`); `extra` is what a rule adds."""
+    """μ = max(γ·eps·λ̂₁, `extra`), a scalar; `extra` is what a rule adds (section 4.3 of the paper)."""
 
     gamma: eqx.AbstractVar[float]
 
@@ -42,28 +42,24 @@ class Damping(eqx.Module):
         iteration: Int[Array, ""],
     ) -> Float[Array, ""]:
         """μ for this step, from λ̂₁ (`largest`), L, ‖∇L‖ and the iteration k = 0, 1, …"""
-        floor = self.cutoff(state) * jnp.finfo(largest.dtype).eps * largest
+        floor = self.gamma * jnp.finfo(largest.dtype).eps * largest
         # A zero Gramian leaves nothing to scale by: any positive μ gives a gradient step.
         floor = jnp.where(floor > 0, floor, jnp.finfo(largest.dtype).eps)
         extra = self.extra(state, loss, gradient_norm, iteration)
         return jnp.maximum(floor, jnp.where(jnp.isfinite(extra), extra, 0.0)).astype(largest.dtype)
 
-    def cutoff(self, state: DampingState) -> float | Array:
-        """γ."""
-        return self.gamma
-
     @abc.abstractmethod
     def extra(self, state: DampingState, loss: Array, gradient_norm: Array, iteration: Array) -> Array:
         """What the rule asks for beyond round-off."""
 
-    def update(self, state: DampingState, mu: Array, gain: Array, step: Array) -> DampingState:
+    def update(self, state: DampingState, *, mu: Array, step: Array, gain: Array) -> DampingState:
         """After a step of size `step` (0 for a rejected one); `gain` is the actual over the predicted decrease of the
         loss."""
         return state
 
 
 class Spectral(Damping):
-    """μ = γ·eps·λ̂₁."""
+    """μ = γ·eps·λ̂₁, the round-off of G and no more: `ng.FullNGD(damping=ng.damping.Spectral(gamma=10))`."""
 
     gamma: float = eqx.field(static=True, default=10.0)
 
@@ -82,33 +78,8 @@ class LossPower(Damping):
         return self.scale * jnp.abs(loss) ** self.power
 
 
-class Falling(Damping):
-    """μ = max(γ_k·eps·λ̂₁, c·|L|^α), γ_k from `start` down to γ: halved after a full step, doubled after one below ½.
-
-    A small γ from the start costs steps, as the curvature is large there and a trust region is of use.
-    """
-
-    gamma: float = eqx.field(static=True, default=0.01)
-    scale: float = eqx.field(static=True, default=1e-4)
-    power: float = eqx.field(static=True, default=2.0)
-    start: float = eqx.field(static=True, default=10.0)
-
-    def init(self, dtype):
-        return jnp.asarray(self.start, dtype)
-
-    def cutoff(self, state):
-        return state
-
-    def extra(self, state, loss, gradient_norm, iteration):
-        return self.scale * jnp.abs(loss) ** self.power
-
-    def update(self, state, mu, gain, step):
-        new = state * jnp.where(step >= 1, 0.5, jnp.where(step < 0.5, 2.0, 1.0))
-        return jnp.clip(new, min(self.gamma, self.start), self.start)
-
-
 class GradientPower(Damping):
-    """μ = max(γ·eps·λ̂₁, c·‖∇L‖^α)."""
+    """μ = max(γ·eps·λ̂₁, c·‖∇L‖^α), with c = `scale` and α = `power` (section 4.3 of the paper)."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     scale: float = eqx.field(static=True, default=1e-4)
@@ -119,7 +90,8 @@ class GradientPower(Damping):
 
 
 class Geometric(Damping):
-    """μ = max(γ·eps·λ̂₁, 2⁻ᵏ), for energies whose value says nothing about the distance to the minimum."""
+    """μ = max(γ·eps·λ̂₁, 2⁻ᵏ) at iteration k, the paper's rule for energies, whose value says nothing about the distance
+    to the minimum."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     ratio: float = eqx.field(static=True, default=0.5)
@@ -129,7 +101,8 @@ class Geometric(Damping):
 
 
 class LevenbergMarquardt(Damping):
-    """μ grows where the quadratic model was wrong (gain < ¼) and shrinks where it was right (gain > ¾)."""
+    """μ grows where the quadratic model was wrong (gain < ¼) and shrinks where it was right (gain > ¾), from `start` on
+    (Levenberg, 1944; Marquardt, 1963): `ng.FullNGD(damping=ng.damping.LevenbergMarquardt(start=1.0))`."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     start: float = eqx.field(static=True, default=1e-3)
@@ -142,15 +115,14 @@ class LevenbergMarquardt(Damping):
     def extra(self, state, loss, gradient_norm, iteration):
         return state
 
-    def update(self, state, mu, gain, step):
+    def update(self, state, *, mu, step, gain):
         # From μ and not from the state: below the round-off floor the state would drift away unheard.
         factor = jnp.where(gain > 0.75, 1 / self.down, jnp.where(gain < 0.25, self.up, 1.0))
         return mu * factor
 
 
 class Auto(Damping):
-    """`Falling` for least squares (`LossPower` at γ ≥ 10), `LevenbergMarquardt` for energies; with `published` the
-    paper's `LossPower` and `Geometric`.
+    """`LossPower` for least squares, `LevenbergMarquardt` for energies; with `published` the paper's `Geometric`.
 
     2⁻ᵏ is gone after some 30 steps, whether the minimum is near by then or not: on meshes with corners and holes the
     steps become short there, and a rule that looks at them came 10 to 50 times further in 60 steps.
@@ -161,7 +133,7 @@ class Auto(Damping):
 
     def resolve(self, problem: Problem) -> Damping:
         if problem.least_squares:
-            return LossPower(self.gamma) if self.published or self.gamma >= 10 else Falling(self.gamma)
+            return LossPower(self.gamma)
         return Geometric(self.gamma) if self.published else LevenbergMarquardt(self.gamma)
 
     def extra(self, state, loss, gradient_norm, iteration):

@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
 from natgrad.precondition import Approximation, Nystrom, Preconditioner
-from natgrad.precondition.base import MuRule
+from natgrad.precondition.base import FLOOR, MuRule
 from natgrad.problem import Problem
 
 
@@ -60,6 +60,10 @@ class System:
         b = b if shift is None else b + self.damp(shift)
         found = self._solve(self.scale * b, None if x0 is None else x0 / self.scale)
         return Solve(self.scale * found.x, found.iterations, found.residual)
+
+    def correct(self, b: Array, x0: Array | None = None, *, rows: Array | None = None) -> Solve:
+        """(G + μ'D)⁻¹ b, μ' ≥ μ as large as the solver likes: for a correction to a solution that need not be exact."""
+        return self.solve(b, x0, rows=rows)
 
     def damp(self, v: Array) -> Array:
         """μ D v."""
@@ -151,6 +155,15 @@ class PCGState(eqx.Module):
     failed: Bool[Array, ""]
 
 
+class PCGSystem(System):
+    """Corrections are damped by no less than what preconditioners have (`FLOOR`): a few iterations find them."""
+
+    def correct(self, b, x0=None, *, rows=None):
+        value = jnp.maximum(self.mu, FLOOR * jnp.finfo(b.dtype).eps * self.largest)
+        found = self._solve(self.scale * b, None if x0 is None else x0 / self.scale, value)
+        return Solve(self.scale * found.x, found.iterations, found.residual)
+
+
 class PCG(Direction):
     """Preconditioned conjugate gradients (Algorithm "ComputeDirection: preconditioned matrix-free").
 
@@ -172,7 +185,7 @@ class PCG(Direction):
     preconditioner: Preconditioner = Nystrom()
     maxiter: int = eqx.field(static=True, default=40)
     tol: float = eqx.field(static=True, default=1e-10)
-    progress: float = eqx.field(static=True, default=1e-9)
+    progress: float = eqx.field(static=True, default=1e-10)
     warm_start: bool = eqx.field(static=True, default=True)
     refresh: str = eqx.field(static=True, default="stale")
     staleness: float = eqx.field(static=True, default=3.0)
@@ -200,7 +213,7 @@ class PCG(Direction):
         value = mu(approximation.largest)
         inverse = self.preconditioner.inverse(approximation, value)
 
-        def solve(b: Array, x0: Array | None = None) -> Solve:
+        def solve(b: Array, x0: Array | None = None, value: Array = value) -> Solve:
             result = pcg(
                 lambda v: gramian.mv(v) + value * v,
                 b,
@@ -212,7 +225,7 @@ class PCG(Direction):
             )
             return Solve(result.x, result.iterations, result.residual)
 
-        system = System(value, approximation.largest, approximation.rank, solve, stale, scale)
+        system = PCGSystem(value, approximation.largest, approximation.rank, solve, stale, scale)
         return system, PCGState(self.preconditioner.keep(approximation), state.failed)
 
     def _stale(self, gramian: Gramian, mu: MuRule, approximation: Approximation, key: PRNGKeyArray) -> Array:

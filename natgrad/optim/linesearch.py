@@ -66,7 +66,10 @@ class Armijo(LineSearch):
 
 
 class GridSearch(LineSearch):
-    """The best of α = 1, ½, ¼, …, 2^(1−points), all evaluated; 0 where none lowers the loss."""
+    """The best of α = 1, ½, ¼, …, 2^(1−points), all evaluated; 0 where none lowers the loss.
+
+    ng.NystromNGD(search=ng.GridSearch(points=20))
+    """
 
     ratio: float = eqx.field(static=True, default=0.5)
     points: int = eqx.field(static=True, default=30)

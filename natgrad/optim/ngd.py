@@ -3,12 +3,14 @@
 One step at θ, with G = Jᵀ W J the Gramian and g = ∇L(θ):
 
     (G + μD) v = g + β μ D s            v the natural gradient; s the last step, β the momentum (0 in the paper)
-    (G + μD) a = Jᵀ W ∂²F[v, v]         geodesic acceleration (not in the paper); D is I in the paper
+    (G + μ'D) a = Jᵀ W ∂²F[v, v]        geodesic acceleration (not in the paper); D is I in the paper
     θ(α) = θ − α v − ½ α² a             and a search for α, which never raises the loss
 
 The features F(θ) bend away from their tangent along v by ½α² ∂²F[v, v]; the correction a is the step that undoes this
 to second order in the same metric (Transtrum and Sethna, 2012). Where PINNs stall, they stall on this curvature:
-without the correction the accepted α falls far below 1. ‖a‖ is capped at a multiple of ‖v‖, beyond which the expansion
+without the correction the accepted α falls far below 1. It is damped by μ' = max(μ, 10·eps·λ₁): where μ is smaller, in
+directions that G hardly sees, v is long and its second derivative no longer says where to go; undamped there, the
+correction would be what makes steps short. ‖a‖ is capped at a multiple of ‖v‖, beyond which the expansion
 says nothing.
 
 A rejected step is not the end, and one shorter than `SHORT` is as good as rejected: the next one is tried with ten
@@ -148,7 +150,7 @@ class NaturalGradient(eqx.Module):
         slope = gradient @ v
         if self.acceleration:
             bend = G.weigh(second_directional(problem, params, unravel(v)))
-            correction = system.solve(G.pull(bend), state.bent, rows=bend)
+            correction = system.correct(G.pull(bend), state.bent, rows=bend)
             a = jnp.where(jnp.all(jnp.isfinite(correction.x)), correction.x, 0.0)
             iterations = solve.iterations + correction.iterations
             ratio = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
@@ -170,7 +172,7 @@ class NaturalGradient(eqx.Module):
             key=key,
             iteration=state.iteration + 1,
             direction=direction.finish(inner, solve, accepted),
-            damping=damping.update(state.damping, system.mu, gain, found.step),
+            damping=damping.update(state.damping, mu=system.mu, step=found.step, gain=gain),
             boost=jnp.maximum(
                 1.0, state.boost * jnp.where(found.step < SHORT, 10.0, jnp.where(found.step < LONG, 1.0, 0.1))
             ),

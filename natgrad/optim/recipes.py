@@ -32,7 +32,7 @@ def NystromNGD(
     Arguments:
         max_rank: ℓ_max, the rank of the preconditioner at most; 1000 by default, 500 in the published recipe.
         maxiter: pCG iterations at most; 40 by default, 20 in the published recipe.
-        gamma: μ ≥ γ·eps·λ̂₁; 0.01 by default, 10 in the published recipe and with an assembled Gramian.
+        gamma: μ ≥ γ·eps·λ̂₁; 0.1 by default, 10 in the published recipe and with an assembled Gramian.
         test: "signs" (the default), "gaussian" (the published one), "sampling" (columns by the diagonal) or "uniform".
         recipe: "default" or "published".
         damping: another rule for μ (`gamma` is then its own).
@@ -60,7 +60,7 @@ def RPCholNGD(
     scaling: float | None = None,
     **options: Any,
 ) -> NaturalGradient:
-    """RPCholNGD: NGD by conjugate gradients with a randomly pivoted Cholesky preconditioner.
+    """RPCholNGD: NGD by conjugate gradients with a randomly pivoted Cholesky preconditioner (the paper, section 4.2.2).
 
     Arguments as for `NystromNGD`; `block` pivots are drawn at a time, 100 by default, 20 in the published recipe.
     """
@@ -94,7 +94,10 @@ def FullNGD(
     scaling: float | None = None,
     **options: Any,
 ) -> NaturalGradient:
-    """NGD with the Gramian assembled and factorized."""
+    """NGD with the Gramian G (p, p) assembled and factorized: `ng.solve(problem, ng.FullNGD(), steps=100)`.
+
+    Arguments as for `NystromNGD`.
+    """
     options.setdefault("gramian", "assembled")
     published = _published(recipe)
     return _compose(Direct(scaling=_scaling(scaling, published)), gamma, damping, published, options)
@@ -108,7 +111,9 @@ def KernelNGD(
     scaling: float | None = None,
     **options: Any,
 ) -> NaturalGradient:
-    """NGD in the space of the points (Woodbury), for more parameters than rows; with `momentum=0.9` it is SPRING."""
+    """NGD in the space of the points (Woodbury), for more parameters than rows; with `momentum=0.9` it is SPRING:
+    `ng.KernelNGD(momentum=0.9)`.
+    """
     published = _published(recipe)
     return _compose(Kernel(scaling=_scaling(scaling, published)), gamma, damping, published, options)
 
@@ -142,7 +147,7 @@ def _compose(
     direction: Direction, gamma: float | None, damping: Damping | None, published: bool, options: dict[str, Any]
 ) -> NaturalGradient:
     if gamma is None:
-        gamma = 10.0 if published or options.get("gramian") == "assembled" else 0.01
+        gamma = 10.0 if published or options.get("gramian") == "assembled" else 0.1
     if not gamma > 0:
         raise ValueError(f"gamma must be positive, got {gamma}")
     known = ("search", "gramian", "batch", "memory", "acceleration", "momentum")

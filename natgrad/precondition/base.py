@@ -1,8 +1,8 @@
 """Preconditioner builders: from a Gramian to a low-rank Ĝ ≈ G and the inverse of Ĝ + μI on its range.
 
 There are two forms. `Approximation` has eigenvectors of Ĝ, as in the paper: μ enters only when it is applied, so that
-it may serve for many steps, and its eigenvalues say which rank is next. `Factored` has Ĝ = FFᵀ and Woodbury's identity,
-is made anew at every step at a fraction of the cost (no eigenproblem), and the iterations it leaves to the inner solve
+it may serve for many steps, and its eigenvalues say which rank is next. `Factored` is made of Ĝ = FFᵀ by Cholesky
+factorizations alone, anew at every step and at a fraction of the cost, and the iterations it leaves to the inner solve
 say which rank is next. Shapes are static; the rank ℓ is a number that masks columns or picks one of a few widths, so
 that a run compiles once.
 """
@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from natgrad.gramian import Gramian
 from natgrad.linalg import FactorPreconditioner, LowRank
 
+FLOOR = 10.0  # a factored preconditioner is one of G + μI with μ at least this many eps·λ₁; see `optim.damping`
 MuRule = Callable[[Float[Array, ""]], Float[Array, ""]]  # λ̂₁ ↦ μ
 
 
@@ -40,7 +41,7 @@ class Approximation(eqx.Module):
 
 
 class Factored(eqx.Module):
-    """Ĝ = FFᵀ with the inverse of FFᵀ + τI, and the number of columns in use."""
+    """The inverse of FFᵀ + μI on the range of F, and the number of columns in use."""
 
     preconditioner: FactorPreconditioner
     rank: Int[Array, ""]

@@ -8,7 +8,7 @@ from natgrad.precondition.base import Approximation, Preconditioner, empty
 
 
 class Identity(Preconditioner):
-    """P = I."""
+    """P = I: conjugate gradients without a preconditioner, `ng.NaturalGradient(ng.PCG(ng.Identity(), maxiter=520))`."""
 
     power_iterations: int = eqx.field(static=True, default=4)
 

@@ -3,7 +3,7 @@
     method      what is kept of Ĝ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ     the next rank ℓ
     "svd"       its eigenvectors, the published form       up by `increase` while λ̂_ℓ > rμ, else down to the first
     "cholesky"  the same without an SVD of size p          λ̂ᵢ < rμ plus one
-    "factor"    B with BBᵀ = Ĝ, and Woodbury's identity    one of a few widths, by the iterations of the inner solve
+    "factor"    F with FFᵀ = Ĝ, see `Gramian.factor`       one of a few widths, by the iterations of the inner solve
 
 The last is the default: no eigenproblem (on a GPU that of 500×500 takes as long as the sketch), and with Ω of sparse
 signs half a sketch. What a wider sketch costs is then less than the inner iterations it saves, whence the larger ranks.
@@ -20,18 +20,18 @@ from natgrad.linalg import (
     DenseTest,
     FactorPreconditioner,
     LowRank,
+    TestMatrix,
     factor_preconditioner,
     gaussian,
     nystrom,
-    nystrom_factor,
-    nystrom_factor_from_columns,
     nystrom_from_columns,
     nystrom_preconditioner,
+    pick,
     sample_diagonal,
     sample_uniform,
     sparse_signs,
 )
-from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty
+from natgrad.precondition.base import FLOOR, Approximation, Factored, Preconditioner, empty
 
 TESTS = ("signs", "gaussian", "sampling", "uniform")
 METHODS = ("factor", "cholesky", "svd")
@@ -89,7 +89,7 @@ class Nystrom(Preconditioner):
 
     def keep(self, approximation):
         if isinstance(approximation, Factored):
-            size = approximation.preconditioner.F.shape[0]
+            size = approximation.preconditioner.V.shape[0]
             return jnp.searchsorted(jnp.asarray(self._widths(size)), approximation.rank).astype(jnp.int32)
         return approximation
 
@@ -113,14 +113,14 @@ class Nystrom(Preconditioner):
 
         def branch(width: int) -> Factored:
             if self.test in ("sampling", "uniform"):
-                F = nystrom_factor_from_columns(gramian.columns, self._indices(gramian, key, width))
+                omega: TestMatrix = pick(self._indices(gramian, key, width), gramian.size, gramian.dtype)
             elif self.test == "gaussian":
-                F = nystrom_factor(gramian.sketch, DenseTest(gaussian(key, gramian.size, width, gramian.dtype)))
+                omega = DenseTest(gaussian(key, gramian.size, width, gramian.dtype))
             else:
-                F = nystrom_factor(gramian.sketch, sparse_signs(key, gramian.size, width, gramian.dtype))
-            found, fill = factor_preconditioner(F, mu), widths[-1] - width
-            F, X = jnp.pad(found.F, ((0, 0), (0, fill))), jnp.pad(found.X, (0, fill))
-            return Factored(FactorPreconditioner(F, X, found.tail, found.largest), jnp.asarray(width, jnp.int32))
+                omega = sparse_signs(key, gramian.size, width, gramian.dtype)
+            found, fill = factor_preconditioner(gramian.factor(omega), mu, FLOOR), widths[-1] - width
+            V, Z = jnp.pad(found.V, ((0, 0), (0, fill))), jnp.pad(found.Z, (0, fill))
+            return Factored(FactorPreconditioner(V, Z, found.tail, found.largest), jnp.asarray(width, jnp.int32))
 
         if len(widths) == 1:
             return branch(widths[0])

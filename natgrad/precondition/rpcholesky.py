@@ -2,8 +2,9 @@
 
 λ̂₁ comes from the power method, μ from λ̂₁, and the factorization stops once the trace of what it leaves is below r μ p.
 The published form inverts FFᵀ + μI by Woodbury's identity, whose cancellation is of the size of eps·λ̂₁/μ: at the usual
-μ = 10·eps·λ̂₁ a tenth of the preconditioner is round-off, and below it breaks. The default ("factor") damps it by no
-less than 30·eps·λ̂₁, and stops early enough for that; "eigh" orthogonalizes F and has no such limit.
+μ = 10·eps·λ̂₁ a tenth of the preconditioner is round-off, and below it breaks. The default ("factor") takes the pivots
+and makes F of them anew by way of the rows (`Gramian.factor`: FFᵀ is the Nyström approximation from these columns), to
+more digits than an elimination has; "eigh" orthogonalizes F.
 """
 
 import equinox as eqx
@@ -15,11 +16,12 @@ from natgrad.linalg import (
     factor_preconditioner,
     from_factor,
     nystrom_preconditioner,
+    pick,
     power_method,
     rpcholesky,
     rpcholesky_preconditioner,
 )
-from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty
+from natgrad.precondition.base import FLOOR, Approximation, Factored, Preconditioner, empty
 
 METHODS = ("factor", "eigh", "svd", "woodbury")
 
@@ -66,7 +68,7 @@ class RPCholesky(Preconditioner):
         power = lambda: power_method(gramian.mv, start, size, iterations=self.power_iterations, dtype=gramian.dtype)
         if self.method == "factor":
             largest = jax.lax.cond(state > 0, lambda: state, power)
-            damping = jnp.maximum(mu(largest), 30 * jnp.finfo(largest.dtype).eps * largest)
+            damping = jnp.maximum(mu(largest), FLOOR * jnp.finfo(largest.dtype).eps * largest)
         else:
             largest = power()
             damping = mu(largest)
@@ -79,7 +81,8 @@ class RPCholesky(Preconditioner):
             tol=self.ratio * damping * size,
         )
         if self.method == "factor":
-            return Factored(factor_preconditioner(result.F, mu), result.rank)
+            omega = pick(result.pivots, size, gramian.dtype)
+            return Factored(factor_preconditioner(gramian.factor(omega), mu, FLOOR), result.rank)
         if self.method == "eigh":
             low = from_factor(result.F, rank=result.rank)
             basis, eigenvalues, rank = low.U, low.eigenvalues, low.rank

@@ -79,7 +79,7 @@ def test_exchanging_the_damping_keeps_gamma_and_its_options_follow():
 
 
 def test_ambiguous_options_are_named():
-    solver = optimizers.build("nystrom-gaussian", "default", {}, 10)
+    solver = optimizers.build("nystrom", "default", {}, 10)
     solver = optimizers.set_option(solver, "search", "GridSearch")
     with pytest.raises(
         ValueError, match=r"ambiguous: write one of solver\.direction\.preconditioner\.ratio, solver\.search"

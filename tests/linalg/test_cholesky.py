@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matrices import decaying, low_rank, orthogonal, orthogonality, with_spectrum
 
-from natgrad.linalg.cholesky import orthonormalize, safe_cholesky
+from natgrad.linalg.cholesky import orthonormalize, safe_cholesky, whiten
 
 EPS = np.finfo(float).eps
 cholesky = jax.jit(safe_cholesky)
@@ -74,3 +74,23 @@ def test_float32():
     assert Q.dtype == jnp.float32
     assert orthogonality(Q) < 1e-4
     np.testing.assert_allclose(Q @ R, CASES["cond 1e6"], atol=1e-4)
+
+
+def test_whiten_keeps_the_digits_of_small_entries():
+    """A = DBD with D over 40 decades: R and its inverse are right in every entry, where eps·‖A‖ would leave none."""
+    B = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 3.0]])
+    d = np.array([1.0, 1e-20, 1e-40])
+    R, inverse = map(np.asarray, whiten(jnp.asarray(B * d * d[:, None])))
+    exact = np.linalg.cholesky(B).T
+    np.testing.assert_allclose(R / d, exact, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(inverse * d, np.linalg.inv(exact).T, rtol=1e-14, atol=1e-15)
+
+
+def test_whiten_leaves_zeros_alone_and_survives_singular_matrices():
+    A = np.zeros((3, 3))
+    A[:2, :2] = 1.0
+    R, inverse = map(np.asarray, whiten(jnp.asarray(A)))
+    assert np.all(R[:, 2] == 0)
+    assert np.all(inverse[:, 2] == 0)
+    np.testing.assert_allclose(R.T @ R, A, atol=1e-14)
+    assert np.all(np.isfinite(inverse))

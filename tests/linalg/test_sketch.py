@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from natgrad.linalg.sketch import gaussian, sample_diagonal, sample_uniform
+from natgrad.linalg.sketch import DenseTest, gaussian, pick, sample_diagonal, sample_uniform, sparse_signs
 
 KEY = jax.random.key(0)
 
@@ -38,3 +38,31 @@ def test_more_indices_than_there_are():
         sample_uniform(KEY, 4, 5)
     with pytest.raises(ValueError, match="m = 5"):
         sample_diagonal(KEY, jnp.ones(4), 5)
+
+
+TESTS = {
+    "signs": sparse_signs(KEY, 37, 10),
+    "few signs": sparse_signs(KEY, 300, 2),  # sums of more slices than are written out
+    "all signs": sparse_signs(KEY, 12, 12),
+    "dense": DenseTest(gaussian(KEY, 20, 5)),
+    "columns": pick(jnp.asarray([3, 0, -1, 7]), 9),
+}
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_products_are_those_of_the_matrix(name):
+    omega = TESTS[name]
+    matrix = np.asarray(omega.matrix())
+    p = len(matrix)
+    A, Y = np.random.default_rng(0).normal(size=(4, p)), np.random.default_rng(1).normal(size=(p, 3))
+    np.testing.assert_allclose(omega.times(jnp.asarray(A)), A @ matrix, atol=1e-13)
+    np.testing.assert_allclose(omega.transpose_times(jnp.asarray(Y)), matrix.T @ Y, atol=1e-13)
+    s = np.linspace(1, 2, p)
+    np.testing.assert_allclose(omega.scale(jnp.asarray(s)).matrix(), s[:, None] * matrix, atol=1e-15)
+
+
+def test_sparse_signs_have_two_entries_a_row_and_columns_of_length_one():
+    matrix = np.asarray(sparse_signs(KEY, 1000, 50).matrix())
+    assert np.max(np.count_nonzero(matrix, axis=1)) == 2
+    np.testing.assert_allclose(np.mean(np.sum(matrix**2, axis=0)), 1, atol=0.05)
+    assert np.linalg.matrix_rank(np.asarray(sparse_signs(KEY, 40, 40).matrix())) == 40

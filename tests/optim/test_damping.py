@@ -65,7 +65,8 @@ def test_negative_energies_count_by_size():
 @pytest.mark.parametrize(("gain", "factor"), [(0.9, 1 / 3), (0.5, 1.0), (0.1, 2.0), (0.0, 2.0), (-1.0, 2.0)])
 def test_levenberg_marquardt_follows_the_gain(gain, factor):
     rule = damping.LevenbergMarquardt()
-    state = rule.update(rule.init(jnp.dtype(float)), jnp.asarray(0.6), jnp.asarray(gain), jnp.asarray(1.0))
+    told = {"mu": jnp.asarray(0.6), "step": jnp.asarray(1.0), "gain": jnp.asarray(gain)}
+    state = rule.update(rule.init(jnp.dtype(float)), **told)
     np.testing.assert_allclose(state, 0.6 * factor, rtol=1e-14)
     np.testing.assert_allclose(mu(rule, state=state), 0.6 * factor, rtol=1e-14)
 
@@ -73,6 +74,7 @@ def test_levenberg_marquardt_follows_the_gain(gain, factor):
 def test_auto_goes_by_the_kind_of_problem():
     squares, energy = SimpleNamespace(least_squares=True), SimpleNamespace(least_squares=False)
     assert damping.Auto(3.0).resolve(squares) == damping.LossPower(3.0)
+    assert damping.Auto(3.0, published=True).resolve(squares) == damping.LossPower(3.0)
     assert damping.Auto(3.0).resolve(energy) == damping.LevenbergMarquardt(3.0)
     assert damping.Auto(3.0, published=True).resolve(energy) == damping.Geometric(3.0)
     assert damping.Spectral(3.0).resolve(energy) == damping.Spectral(3.0)

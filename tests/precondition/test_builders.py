@@ -58,7 +58,7 @@ def next_rank(tried, eigenvalues, threshold, increase, cap):
     [
         ({"test": "gaussian", "method": "cholesky"}, 1.0),
         ({"test": "gaussian", "method": "svd", "reuse": False, "ratio": 10.0}, 10.0),
-        ({"test": "sampling", "levels": 1}, 1.0),
+        ({"test": "sampling", "method": "cholesky", "levels": 1}, 1.0),
     ],
 )
 def test_the_rank_follows_the_spectrum(gramian, options, ratio):
@@ -83,16 +83,16 @@ def test_the_rank_follows_the_spectrum(gramian, options, ratio):
 
 def test_rank_grows_up_to_the_size_of_the_matrix_only():
     G = Dense(jnp.eye(7))
-    build = Build(ng.Nystrom(max_rank=500, increase=5, levels=1), G)
+    build = Build(ng.Nystrom("gaussian", 500, "cholesky", increase=5, levels=1), G)
     assert build.state.basis.shape == (7, 7)
     assert [int(build(1e-12)[1].next_rank) for _ in range(3)] == [7, 7, 7]
 
 
-@pytest.mark.parametrize("test", ["gaussian", "sampling", "uniform"])
+@pytest.mark.parametrize("test", ["signs", "gaussian", "sampling", "uniform"])
 def test_nystrom_approximates_from_below(gramian, test):
     """Ĝ ≤ G up to round-off, λ̂₁ ≤ λ₁ and close to it, and an orthonormal basis."""
     G, _ = gramian
-    build = Build(ng.Nystrom(test=test, max_rank=60, increase=60, levels=1), G)
+    build = Build(ng.Nystrom(test=test, max_rank=60, increase=60, levels=1, method="cholesky"), G)
     _, state = build(1e-12)
     U, values, dense = np.asarray(state.basis), np.asarray(state.eigenvalues), np.asarray(G.matrix)
     U = U[:, values > 0]
@@ -112,7 +112,8 @@ def test_reuse_sharpens_the_tail(gramian):
     G, _ = gramian
 
     def left(reuse):
-        build = Build(ng.Nystrom(max_rank=40, increase=40 if not reuse else 4, reuse=reuse, levels=1), G)
+        increase = 4 if reuse else 40
+        build = Build(ng.Nystrom("gaussian", 40, "cholesky", increase, reuse=reuse, levels=1), G)
         build.state = eqx.tree_at(lambda s: s.next_rank, build.state, jnp.asarray(40, jnp.int32))
         for seed in range(3):
             _, state = build(1e-30, seed)
@@ -125,7 +126,7 @@ def test_reuse_sharpens_the_tail(gramian):
 @pytest.mark.parametrize("factor", [1e-4, 1e-8])
 def test_rpcholesky_stops_at_the_trace(gramian, factor):
     G, _ = gramian
-    build = Build(ng.RPCholesky(max_rank=150, block=5, method="woodbury"), G)
+    build = Build(ng.RPCholesky(max_rank=150, block=5, ratio=1.0, method="woodbury"), G)
     _, state = build(factor)
     F = np.asarray(state.basis)
     rank, p = int(state.rank), G.size
@@ -148,17 +149,17 @@ def test_rpcholesky_stops_at_the_cap(gramian):
 def test_rpcholesky_counts_the_pivots_it_took(gramian):
     """A factorization that stopped early has the rank it stopped at, however it is inverted."""
     G, _ = gramian
-    build = Build(ng.RPCholesky(max_rank=150, block=5), G)
+    build = Build(ng.RPCholesky(max_rank=150, block=5, method="eigh"), G)
     _, state = build(1e-3)
     assert 0 < int(state.rank) < 150
     assert int(np.sum(np.asarray(state.eigenvalues) > 0)) <= int(state.rank)
 
 
 BUILDERS = {
-    "gaussian": ng.Nystrom(max_rank=205, increase=205, levels=1),
-    "sampling": ng.Nystrom(test="sampling", max_rank=205, increase=205, levels=1),
-    "published": ng.Nystrom(max_rank=205, increase=205, reuse=False, method="svd", levels=1),
-    "rpcholesky": ng.RPCholesky(max_rank=205, block=10),
+    "gaussian": ng.Nystrom("gaussian", 205, "cholesky", increase=205, levels=1),
+    "sampling": ng.Nystrom("sampling", 205, "cholesky", increase=205, levels=1),
+    "published": ng.Nystrom("gaussian", 205, "svd", increase=205, reuse=False, levels=1),
+    "rpcholesky": ng.RPCholesky(max_rank=205, block=10, method="eigh"),
 }
 
 
@@ -199,12 +200,12 @@ def test_identity_does_nothing_but_measure(gramian):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: ng.Nystrom(test="normal"), "unknown test matrix 'normal': choose one of gaussian"),
-        (lambda: ng.Nystrom(method="qr"), "unknown Nyström method 'qr': choose cholesky or svd"),
+        (lambda: ng.Nystrom(test="normal"), "unknown test matrix 'normal': choose one of signs"),
+        (lambda: ng.Nystrom(method="qr"), "unknown Nyström method 'qr': choose one of factor"),
         (lambda: ng.Nystrom(max_rank=0), "max_rank must be at least 1, got 0"),
         (lambda: ng.Nystrom(increase=0), "increase must be at least 1, got 0"),
         (lambda: ng.Nystrom(levels=0), "levels must be at least 1, got 0"),
-        (lambda: ng.RPCholesky(method="qr"), "unknown RPCholesky method 'qr': choose one of eigh"),
+        (lambda: ng.RPCholesky(method="qr"), "unknown RPCholesky method 'qr': choose one of factor"),
         (lambda: ng.RPCholesky(max_rank=0), "max_rank must be at least 1, got 0"),
         (lambda: ng.RPCholesky(block=0), "block must be at least 1, got 0"),
         (lambda: ng.RPCholesky(power_iterations=0), "power_iterations must be at least 1, got 0"),

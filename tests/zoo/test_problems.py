@@ -102,7 +102,7 @@ def test_presets_fit(benchmark):
         assert set(preset.steps) == {"ngd", "bfgs", "lbfgs", "ssbroyden", "adam"}
         assert min(preset.steps.values()) > 0
         for solver in (preset.solver, preset.published):
-            assert isinstance(optimizers.build("nystrom-gaussian", "default", solver, 10), ng.NaturalGradient)
+            assert isinstance(optimizers.build("nystrom", "default", solver, 10), ng.NaturalGradient)
             assert set(solver) <= {"max_rank", "damping"}, name
         assert "max_rank" not in preset.published, name
     for parameter in benchmark.options.values():
@@ -143,7 +143,7 @@ def test_small_preset_reaches_its_error(benchmark):
     preset = benchmark.preset("small")
     problem = benchmark.problem(jax.random.key(0), "small")
     key = jax.random.fold_in(jax.random.key(0), 1)  # as in `natgrad run` with seed 0
-    solver = optimizers.build("nystrom-gaussian", "default", preset.solver, preset.steps["ngd"])
+    solver = optimizers.build("nystrom", "default", preset.solver, preset.steps["ngd"])
     solution = ng.solve(problem, solver, steps=preset.steps["ngd"], key=key, progress=False)
     print(f"{benchmark.name}: {solution.errors}, {solution.steps} steps in {solution.time:.0f} s")
     assert solution.errors[benchmark.norm] <= preset.error

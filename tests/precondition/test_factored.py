@@ -1,0 +1,160 @@
+"""Preconditioners made of factors: no eigenproblem, and digits below the round-off of the Gramian."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import natgrad as ng
+from natgrad.linalg import factor_preconditioner, pcg, pick, sparse_signs, whiten
+from natgrad.precondition.nystrom import FEW, MANY
+from tests.helpers import FAST, poisson, relative
+
+EPS = np.finfo(float).eps
+
+
+class Tall:
+    """G = AᵀA for a given A, with what the builders ask of a Gramian."""
+
+    def __init__(self, A):
+        self.A = jnp.asarray(A)
+        self.size, self.dtype = self.A.shape[1], self.A.dtype
+
+    def factor(self, omega):
+        C = omega.times(self.A)
+        return self.A.T @ (C @ whiten(C.T @ C)[1].T)
+
+    def mv(self, v):
+        return (self.A @ v) @ self.A
+
+    def columns(self, indices):
+        return self.A.T @ self.A[:, indices]
+
+    def diagonal(self):
+        return jnp.sum(self.A**2, axis=0)
+
+
+def graded(p=60, rows=90, decades=14, seed=0):
+    """Singular values from 1 down to 10^(−decades): eigenvalues of AᵀA far below its round-off."""
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.normal(size=(rows, p)))[0]
+    V = np.linalg.qr(rng.normal(size=(p, p)))[0]
+    return (U * 10.0 ** -np.linspace(0, decades, p)) @ V.T
+
+
+BUILDERS = {
+    "signs": ng.Nystrom("signs", 40, levels=1),
+    "gaussian": ng.Nystrom("gaussian", 40, levels=1),
+    "sampling": ng.Nystrom("sampling", 40, levels=1),
+    "uniform": ng.Nystrom("uniform", 40, levels=1),
+    "rpcholesky": ng.RPCholesky(40, 8),
+}
+
+
+def build(builder, G, mu, seed=0):
+    return builder.build(G, mu, builder.init(G.size, G.dtype, None), jax.random.key(seed))
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("gamma", [1e4, 10.0, 0.1])
+def test_systems_below_the_round_off_of_the_gramian_are_solved(name, gamma):
+    """(AᵀA + μI) x = Aᵀc at μ = γ·eps·λ₁, against the singular value decomposition of A."""
+    A = graded()
+    G, mu = Tall(A), gamma * EPS
+    c = np.random.default_rng(1).normal(size=len(A))
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    x = Vt.T @ (s / (s**2 + mu) * (U.T @ c))
+    builder = BUILDERS[name]
+    found = build(builder, G, lambda largest: jnp.asarray(mu))
+    inverse = builder.inverse(found, mu)
+    result = pcg(lambda v: G.mv(v) + mu * v, jnp.asarray(A.T @ c), preconditioner=inverse, progress=1e-12, maxiter=60)
+    assert int(result.iterations) <= 25
+    assert np.linalg.norm(A @ (result.x - x)) < 1e-4 * np.linalg.norm(A @ x)
+    assert float(found.largest) == pytest.approx(1.0, rel=1e-2)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_the_inverse_is_symmetric_and_positive(name):
+    G = Tall(graded(decades=6))
+    found = build(BUILDERS[name], G, lambda largest: 1e-9 * largest)
+    P = np.asarray(jax.vmap(BUILDERS[name].inverse(found, None), 1, 1)(jnp.eye(G.size)))
+    assert relative(P, P.T) < 1e-8
+    assert np.all(np.linalg.eigvalsh((P + P.T) / 2) > 0)
+
+
+def test_it_is_the_dense_formula():
+    """P⁻¹ = (Ĝ + μI)⁻¹ on the range of Ĝ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ and 1/(λ̂_m + μ) outside."""
+    A, mu = graded(decades=4), 1e-5
+    omega = sparse_signs(jax.random.key(3), 60, 20)
+    G, O = A.T @ A, np.asarray(omega.matrix())
+    values, U = np.linalg.eigh(G @ O @ np.linalg.pinv(O.T @ G @ O, rcond=1e-15) @ O.T @ G)
+    U, values = U[:, -20:], values[-20:]
+    expected = (U / (values + mu)) @ U.T + (np.eye(60) - U @ U.T) / (values[0] + mu)
+    inverse = factor_preconditioner(Tall(A).factor(omega), lambda largest: jnp.asarray(mu))
+    P = np.asarray(jax.vmap(inverse, 1, 1)(jnp.eye(60)))
+    assert relative(P, expected) < 2e-2  # λ̂_m comes from a few inverse iterations
+    inside = U.T @ P @ U
+    assert relative(inside, np.diag(1 / (values + mu))) < 1e-6
+
+
+def test_the_floor_is_a_floor():
+    F = Tall(graded()).factor(sparse_signs(jax.random.key(0), 60, 40))
+    tails = [float(factor_preconditioner(F, lambda largest: 0.01 * EPS * largest, floor).tail) for floor in (0.0, 1e6)]
+    assert tails[0] < 10 * EPS
+    assert tails[1] == pytest.approx(1e6 * EPS, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "A",
+    [
+        np.zeros((30, 20)),
+        np.outer(np.ones(30), np.arange(20.0)),
+        np.tile(np.random.default_rng(0).normal(size=(30, 5)), 4),
+        np.eye(30, 20),
+        graded(20, 30, 200),
+    ],
+    ids=["zero", "rank one", "repeated columns", "identity", "beyond underflow"],
+)
+@pytest.mark.parametrize("name", BUILDERS)
+def test_degenerate_gramians_give_finite_inverses(A, name):
+    G = Tall(A)
+    found = build(BUILDERS[name], G, lambda largest: jnp.maximum(10 * EPS * largest, EPS))
+    for v in (np.ones(20), np.linspace(-1, 1, 20)):
+        z = np.asarray(BUILDERS[name].inverse(found, None)(jnp.asarray(v)))
+        assert np.all(np.isfinite(z))
+        assert v @ z > 0
+
+
+def test_pivots_that_were_not_drawn_are_columns_of_zeros():
+    A = graded(20, 30, 3)
+    F = np.asarray(Tall(A).factor(pick(jnp.asarray([3, 7, -1, 11, -1]), 20)))
+    assert np.all(F[:, [2, 4]] == 0)
+    C = (A.T @ A)[:, [3, 7, 11]]
+    assert relative(F @ F.T, C @ np.linalg.solve(C[[3, 7, 11]], C.T)) < 1e-10
+
+
+def test_the_width_follows_the_inner_iterations():
+    builder = ng.Nystrom(max_rank=40, levels=3)
+    state = builder.init(1000, jnp.dtype(float), None)
+    went = []
+    for iterations in (FEW - 1, FEW - 1, FEW - 1, FEW, MANY, MANY + 1, MANY + 1, MANY + 1):
+        state = builder.adapt(state, jnp.asarray(iterations))
+        went.append(int(state))
+    assert went == [1, 0, 0, 0, 0, 1, 2, 2]
+
+
+def test_all_widths_share_a_compilation():
+    problem = poisson(points=60, boundary=20, width=8)
+    builder, traces = ng.Nystrom(max_rank=32, levels=3), []
+
+    def run(problem, state):
+        traces.append(1)
+        G = ng.gramian(problem, problem.params, "jacobian")
+        found = builder.build(G, lambda largest: 1e-8 * largest, state, jax.random.key(0))
+        return found.rank, builder.keep(found)
+
+    compiled = jax.jit(run, compiler_options=FAST)
+    results = [compiled(problem, jnp.asarray(level, jnp.int32)) for level in range(3)]
+    assert [int(rank) for rank, _ in results] == [8, 16, 32]
+    assert [int(level) for _, level in results] == [0, 1, 2]
+    assert len(traces) == 1
