@@ -25,7 +25,7 @@ demo: env        ## train a network on the 3D Poisson equation and draw it (abou
 	@$(BIN)/python examples/demo.py --out out/demo
 
 test: env        ## the test suite (2 cores, no GPU)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: env   ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow

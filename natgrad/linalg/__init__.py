@@ -15,6 +15,7 @@ from natgrad.linalg.preconditioner import LowRankPreconditioner as LowRankPrecon
 from natgrad.linalg.preconditioner import WoodburyPreconditioner as WoodburyPreconditioner
 from natgrad.linalg.preconditioner import factor_preconditioner as factor_preconditioner
 from natgrad.linalg.preconditioner import nystrom_preconditioner as nystrom_preconditioner
+from natgrad.linalg.preconditioner import orthogonal_factor as orthogonal_factor
 from natgrad.linalg.preconditioner import rpcholesky_preconditioner as rpcholesky_preconditioner
 from natgrad.linalg.products import cross as cross
 from natgrad.linalg.products import gram as gram

@@ -55,13 +55,11 @@ class WoodburyPreconditioner(eqx.Module):
 
 
 class FactorPreconditioner(eqx.Module):
-    """v ↦ V Z Vᵀ v + (I − VVᵀ)v / tail: Z is the inverse of F Fᵀ + μI on the range of F, spanned by the orthonormal V;
-    `largest` is λ₁(F Fᵀ)."""
+    """v ↦ V Z Vᵀ v + (I − VVᵀ)v / tail, with orthonormal columns of V."""
 
     V: Float[Array, "p m"]
     Z: Float[Array, "m m"]
     tail: Float[Array, ""]
-    largest: Float[Array, ""]
 
     def __call__(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         """P⁻¹v."""
@@ -71,25 +69,24 @@ class FactorPreconditioner(eqx.Module):
         return self.V @ (self.Z @ inside) + outside / self.tail
 
 
-def factor_preconditioner(
-    F: Float[Array, "p m"], mu: Callable[[Array], Array], floor: float = 0.0
-) -> FactorPreconditioner:
-    """P⁻¹ = V (RRᵀ + μI)⁻¹ Vᵀ + (I − VVᵀ)/tail for F = VR, V orthonormal; `mu` is the rule λ₁ ↦ μ, and μ is
-    at least floor·eps·λ₁.
+def orthogonal_factor(F: Float[Array, "p m"]) -> tuple[Float[Array, "p m"], Float[Array, "m m"], Float[Array, ""]]:
+    """V, H and λ₁(H) with F Fᵀ = V H Vᵀ, orthonormal columns of V: F = VR, H = RRᵀ; by one Cholesky factorization.
 
-    Two Cholesky factorizations of size m and no eigenproblem. The columns of a Nyström factor made from rows
-    (`Gramian.factor`) fall off like the singular values of A, and products and factorizations keep the digits of the
-    small ones: μ may be far below eps·λ₁. The tail is what R says about the rest, λ_m + μ.
+    The columns of a Nyström factor made from rows (`Gramian.factor`) fall off like the singular values of A, and
+    products and factorizations keep the digits of the small ones: H is good far below eps·λ₁.
     """
-    K = gram(F)
-    R, inverse = whiten(K)
+    R, inverse = whiten(gram(F))
     H = matmul(R, R.T)
     start = jnp.ones(H.shape[0], H.dtype)
-    largest = _dominant(lambda x: H @ x, H @ start, 8)
-    value = jnp.maximum(mu(largest), floor * jnp.finfo(H.dtype).eps * largest)
-    _, X = whiten(H + value * jnp.eye(H.shape[0], dtype=H.dtype))
-    tail = 1 / _dominant(lambda x: (X @ x) @ X, start, 4)
-    return FactorPreconditioner(matmul(F, inverse.T), matmul(X.T, X), tail, largest)
+    return matmul(F, inverse.T), H, _dominant(lambda x: H @ x, H @ start, 8)
+
+
+def factor_preconditioner(V: Float[Array, "p m"], H: Float[Array, "m m"], mu: Scalar) -> FactorPreconditioner:
+    """P⁻¹ = V (H + μI)⁻¹ Vᵀ + (I − VVᵀ)/(λ_m + μ), λ_m the smallest eigenvalue of H: what it says about the rest."""
+    eye = jnp.eye(H.shape[0], dtype=H.dtype)
+    _, X = whiten(H + mu * eye)
+    tail = 1 / _dominant(lambda x: (X @ x) @ X, eye.sum(axis=0), 4)
+    return FactorPreconditioner(V, matmul(X.T, X), tail)
 
 
 def _dominant(product: Callable[[Array], Array], x: Array, iterations: int) -> Array:

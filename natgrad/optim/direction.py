@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
 from natgrad.precondition import Approximation, Nystrom, Preconditioner
-from natgrad.precondition.base import FLOOR, MuRule
+from natgrad.precondition.base import MuRule
 from natgrad.problem import Problem
 
 
@@ -156,10 +156,10 @@ class PCGState(eqx.Module):
 
 
 class PCGSystem(System):
-    """Corrections are damped by no less than what preconditioners have (`FLOOR`): a few iterations find them."""
+    """Corrections are damped by no less than an assembled Gramian would have to be."""
 
     def correct(self, b, x0=None, *, rows=None):
-        value = jnp.maximum(self.mu, FLOOR * jnp.finfo(b.dtype).eps * self.largest)
+        value = jnp.maximum(self.mu, 10 * jnp.finfo(b.dtype).eps * self.largest)
         found = self._solve(self.scale * b, None if x0 is None else x0 / self.scale, value)
         return Solve(self.scale * found.x, found.iterations, found.residual)
 
@@ -211,13 +211,12 @@ class PCG(Direction):
             stale = state.failed | self._stale(gramian, mu, state.approximation, probe)
             approximation = jax.lax.cond(stale, build, lambda: state.approximation)
         value = mu(approximation.largest)
-        inverse = self.preconditioner.inverse(approximation, value)
 
         def solve(b: Array, x0: Array | None = None, value: Array = value) -> Solve:
             result = pcg(
                 lambda v: gramian.mv(v) + value * v,
                 b,
-                preconditioner=inverse,
+                preconditioner=self.preconditioner.inverse(approximation, value),
                 x0=x0 if self.warm_start else None,
                 tol=self.tol,
                 maxiter=self.maxiter,

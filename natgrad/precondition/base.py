@@ -16,9 +16,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from natgrad.gramian import Gramian
-from natgrad.linalg import FactorPreconditioner, LowRank
+from natgrad.linalg import LowRank, orthogonal_factor
 
-FLOOR = 10.0  # a factored preconditioner is one of G + μI with μ at least this many eps·λ₁; see `optim.damping`
 MuRule = Callable[[Float[Array, ""]], Float[Array, ""]]  # λ̂₁ ↦ μ
 
 
@@ -41,14 +40,21 @@ class Approximation(eqx.Module):
 
 
 class Factored(eqx.Module):
-    """The inverse of FFᵀ + μI on the range of F, and the number of columns in use."""
+    """Ĝ = V H Vᵀ with orthonormal columns of V, and how many of them were asked for."""
 
-    preconditioner: FactorPreconditioner
+    V: Float[Array, "p m"]
+    H: Float[Array, "m m"]
+    largest: Float[Array, ""]
     rank: Int[Array, ""]
 
-    @property
-    def largest(self) -> Float[Array, ""]:
-        return self.preconditioner.largest
+
+def factored(F: Float[Array, "p m"], rank: Int[Array, ""] | int, width: int) -> Factored:
+    """From Ĝ = FFᵀ, filled up to a given width."""
+    V, H, largest = orthogonal_factor(F)
+    fill = width - F.shape[1]
+    # What is filled up is no direction, and must not be the smallest eigenvalue of H.
+    H = jnp.pad(H, (0, fill)) + jnp.diag(jnp.where(jnp.arange(width) < F.shape[1], 0.0, largest))
+    return Factored(jnp.pad(V, ((0, 0), (0, fill))), H, largest, jnp.asarray(rank, jnp.int32))
 
 
 class Preconditioner(eqx.Module):

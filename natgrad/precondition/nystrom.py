@@ -18,7 +18,6 @@ import jax.numpy as jnp
 
 from natgrad.linalg import (
     DenseTest,
-    FactorPreconditioner,
     LowRank,
     TestMatrix,
     factor_preconditioner,
@@ -31,7 +30,7 @@ from natgrad.linalg import (
     sample_uniform,
     sparse_signs,
 )
-from natgrad.precondition.base import FLOOR, Approximation, Factored, Preconditioner, empty
+from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty, factored
 
 TESTS = ("signs", "gaussian", "sampling", "uniform")
 METHODS = ("factor", "cholesky", "svd")
@@ -49,7 +48,7 @@ class Nystrom(Preconditioner):
         increase: δℓ, by how much the rank grows.
         ratio: r, the ratio λ̂/μ at which eigenvalues stop mattering.
         reuse: whether the last range is the next test matrix (not when columns are sampled).
-        levels: how many widths are compiled: max_rank, max_rank/2, max_rank/4, …
+        levels: how many widths are compiled: max_rank, max_rank/2, …
     """
 
     test: str = eqx.field(static=True, default="signs")
@@ -58,7 +57,7 @@ class Nystrom(Preconditioner):
     increase: int = eqx.field(static=True, default=100)
     ratio: float = eqx.field(static=True, default=1.0)
     reuse: bool = eqx.field(static=True, default=True)
-    levels: int = eqx.field(static=True, default=3)
+    levels: int = eqx.field(static=True, default=2)
 
     def __check_init__(self):
         if self.test not in TESTS:
@@ -84,12 +83,12 @@ class Nystrom(Preconditioner):
 
     def inverse(self, approximation, mu):
         if isinstance(approximation, Factored):
-            return approximation.preconditioner
+            return factor_preconditioner(approximation.V, approximation.H, mu)
         return nystrom_preconditioner(approximation.found(), mu)
 
     def keep(self, approximation):
         if isinstance(approximation, Factored):
-            size = approximation.preconditioner.V.shape[0]
+            size = approximation.V.shape[0]
             return jnp.searchsorted(jnp.asarray(self._widths(size)), approximation.rank).astype(jnp.int32)
         return approximation
 
@@ -118,9 +117,7 @@ class Nystrom(Preconditioner):
                 omega = DenseTest(gaussian(key, gramian.size, width, gramian.dtype))
             else:
                 omega = sparse_signs(key, gramian.size, width, gramian.dtype)
-            found, fill = factor_preconditioner(gramian.factor(omega), mu, FLOOR), widths[-1] - width
-            V, Z = jnp.pad(found.V, ((0, 0), (0, fill))), jnp.pad(found.Z, (0, fill))
-            return Factored(FactorPreconditioner(V, Z, found.tail, found.largest), jnp.asarray(width, jnp.int32))
+            return factored(gramian.factor(omega), width, widths[-1])
 
         if len(widths) == 1:
             return branch(widths[0])

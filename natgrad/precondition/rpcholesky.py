@@ -21,7 +21,7 @@ from natgrad.linalg import (
     rpcholesky,
     rpcholesky_preconditioner,
 )
-from natgrad.precondition.base import FLOOR, Approximation, Factored, Preconditioner, empty
+from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty, factored
 
 METHODS = ("factor", "eigh", "svd", "woodbury")
 
@@ -68,7 +68,7 @@ class RPCholesky(Preconditioner):
         power = lambda: power_method(gramian.mv, start, size, iterations=self.power_iterations, dtype=gramian.dtype)
         if self.method == "factor":
             largest = jax.lax.cond(state > 0, lambda: state, power)
-            damping = jnp.maximum(mu(largest), FLOOR * jnp.finfo(largest.dtype).eps * largest)
+            damping = jnp.maximum(mu(largest), 10 * jnp.finfo(largest.dtype).eps * largest)  # the diagonal's round-off
         else:
             largest = power()
             damping = mu(largest)
@@ -82,7 +82,7 @@ class RPCholesky(Preconditioner):
         )
         if self.method == "factor":
             omega = pick(result.pivots, size, gramian.dtype)
-            return Factored(factor_preconditioner(gramian.factor(omega), mu, FLOOR), result.rank)
+            return factored(gramian.factor(omega), result.rank, width)
         if self.method == "eigh":
             low = from_factor(result.F, rank=result.rank)
             basis, eigenvalues, rank = low.U, low.eigenvalues, low.rank
@@ -93,7 +93,7 @@ class RPCholesky(Preconditioner):
 
     def inverse(self, approximation, mu):
         if isinstance(approximation, Factored):
-            return approximation.preconditioner
+            return factor_preconditioner(approximation.V, approximation.H, mu)
         if self.method == "eigh":
             return nystrom_preconditioner(approximation.found(), mu)
         return rpcholesky_preconditioner(approximation.basis, mu, method=self.method)
