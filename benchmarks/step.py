@@ -16,7 +16,16 @@ import jax.numpy as jnp
 import natgrad as ng
 from benchmarks.machine import best_time, copy_rate, description, gemm_rate
 from natgrad.gramian import second_directional
-from natgrad.linalg import from_factor, gaussian, nystrom, nystrom_preconditioner, pcg
+from natgrad.linalg import (
+    factor_preconditioner,
+    from_factor,
+    gaussian,
+    nystrom,
+    nystrom_preconditioner,
+    orthogonal_factor,
+    pcg,
+    sparse_signs,
+)
 
 jax.config.update("jax_enable_x64", True)
 
@@ -64,12 +73,26 @@ def parts(problem: ng.LeastSquares, rank: int) -> None:
         traffic=p,
     )
     row("product with G (one vector)", lambda G, v: G.mv(v), G, gradient, flops=4 * p * q, traffic=2 * p * q)
+    signs = sparse_signs(jax.random.key(3), p, rank)
+    row(f"A Ω, sparse signs ({rank} columns)", lambda G: G.push_many(signs), G, flops=4 * p * q, traffic=2 * p * q)
+    flops = 2.0 * p * q * rank + 4.0 * q * rank**2
+    F = row(f"factor of rank {rank}", lambda G: G.factor(signs), G, flops=flops, traffic=3 * p * q)
+    flops = 4.0 * p * rank**2 + 3.0 * rank**3
+    V, H, _ = row("its orthonormal basis", orthogonal_factor, F, flops=flops, traffic=4 * p * rank)
+    row("inverse of H + μI", lambda H: factor_preconditioner(V, H, 1e-9).Z, H, flops=2.0 * rank**3, traffic=4 * rank**2)
     omega = gaussian(jax.random.key(3), p, rank)
     Y = row(f"sketch G Ω ({rank} vectors)", lambda G, V: G.mm(V), G, omega, flops=4.0 * p * q * rank, traffic=2 * p * q)
     indices = jax.random.permutation(jax.random.key(4), p)[:rank]
     row(f"{rank} columns of G", lambda G, i: G.columns(i), G, indices, flops=2.0 * p * q * rank, traffic=p * q)
     small = 10.0 * p * rank**2
-    row("Nyström less sketch", lambda Y, V: nystrom(lambda _: Y, V), Y, omega, flops=small, traffic=8 * p * rank)
+    row(
+        "Nyström less sketch, eigenvalues",
+        lambda Y, V: nystrom(lambda _: Y, V),
+        Y,
+        omega,
+        flops=small,
+        traffic=8 * p * rank,
+    )
     row(
         "Nyström less sketch, published",
         lambda Y, V: nystrom(lambda _: Y, V, method="svd"),

@@ -105,7 +105,7 @@ def check_products(problem, dense, strategy: str, batch: int | None, tol: float)
     p = problem.num_parameters
     V = jax.random.normal(jax.random.key(0), (p, 5))
     indices = jnp.asarray([0, 3, 3, p - 1])
-    omega = sparse_signs(jax.random.key(1), p, 6)
+    omega = sparse_signs(jax.random.key(1), p, min(6, p))
 
     @partial(jax.jit, compiler_options=FAST)
     def everything(problem, V):
