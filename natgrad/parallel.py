@@ -83,7 +83,7 @@ def shard(problem: PyTree, mesh: Mesh) -> PyTree:
 
 def mesh_of(problem: PyTree) -> Mesh | None:
     """The devices a problem is spread over; None for one that is not."""
-    return problem.features[0].mesh
+    return problem.features[0].mesh if problem.features else None
 
 
 def everywhere(fn: Callable, problem: PyTree, *args: Any) -> Any:

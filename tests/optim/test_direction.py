@@ -90,7 +90,7 @@ def test_a_warm_start_at_the_solution_takes_no_iterations():
 
 def test_a_stale_preconditioner_is_seen_and_rebuilt():
     """The first build is kept while the matrix stays, and made anew when the matrix turns or the solve failed."""
-    direction = ng.PCG(ng.Nystrom(max_rank=20, increase=20, levels=1))
+    direction = ng.PCG(ng.Nystrom("gaussian", 20, "cholesky", increase=20, levels=1))
 
     def prepare(G, state, key):
         system, state = direction.prepare(Dense(G), lambda largest: 1e-8 * largest, state, key)

