@@ -25,7 +25,8 @@ from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
 
 CHUNK = 64  # points whose rows a CPU computes at a time
-COLUMNS = 16  # vectors that go through the network at a time
+COLUMNS = 16  # vectors that go through the network at a time, …
+POINTS = 2**15  # … or fewer, so that all points together are not many more
 
 
 class Gramian(eqx.Module):
@@ -73,11 +74,17 @@ class Gramian(eqx.Module):
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         """A Ω."""
-        return jax.lax.map(self.push, omega.matrix().T, batch_size=COLUMNS).T
+        columns = omega.matrix().T
+        return jax.lax.map(self.push, columns, batch_size=self.at_a_time(len(columns))).T
 
     def pull_many(self, values: Float[Array, "rows m"]) -> Float[Array, "p m"]:
         """Aᵀ values."""
-        return jax.lax.map(self.pull, values.T, batch_size=COLUMNS).T
+        return jax.lax.map(self.pull, values.T, batch_size=self.at_a_time(values.shape[1])).T
+
+    def at_a_time(self, columns: int) -> int:
+        """How many of so many vectors go through the network together."""
+        points = sum(block.num_points for block in self.problem.features)
+        return max(1, min(COLUMNS, columns, POINTS // points))
 
     @abc.abstractmethod
     def diagonal(self) -> Float[Array, " p"]:
@@ -141,7 +148,7 @@ def sqrt_weights(problem: Problem, params: PyTree) -> Float[Array, " rows"]:
     u = jax.lax.stop_gradient(problem.network(params))
     return jnp.concatenate(
         [
-            jnp.repeat(_root(block.metric_weights(u, block.inputs, block.weights)), block.size)
+            jnp.repeat(root(block.metric_weights(u, block.inputs, block.weights)), block.size)
             for block in problem.features
         ]
     )
@@ -161,7 +168,7 @@ def weighted_jacobian(
 ) -> Float[Array, "rows p"]:
     """The rows of A that some points of a block contribute, by reverse mode at each point."""
     frozen = jax.lax.stop_gradient(problem.network(params))
-    scale = _root(block.metric_weights(frozen, inputs, weights))
+    scale = root(block.metric_weights(frozen, inputs, weights))
 
     def rows(point: tuple[Array, ...]) -> Float[Array, "k p"]:
         scale, *row = point
@@ -194,5 +201,6 @@ def _chunk(n: int) -> int:
     return divisor if divisor >= CHUNK // 4 else min(CHUNK, n)
 
 
-def _root(weights: Array) -> Array:
+def root(weights: Array) -> Array:
+    """√ of what is not negative but for round-off."""
     return jnp.sqrt(jnp.maximum(weights, 0.0))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import Gramian, pull, weighted_jacobian
+from natgrad.gramian.base import Gramian, pull, root, weighted_jacobian
 from natgrad.gramian.neighbours import NeighbourBatches
 from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, row_gram
 from natgrad.parallel import total as add_up
@@ -62,11 +62,7 @@ class BatchedJacobian(Gramian):
         def rows(batch: tuple, block: Features) -> Array:
             return omega.times(weighted_jacobian(self.problem, block, self.params, *batch))
 
-        blocks = self.problem.features
-        parts = [jax.lax.map(partial(rows, block=f), _split((f.inputs, f.weights), self.batch)) for f in blocks]
-        return jnp.concatenate(
-            [part.reshape(-1, part.shape[-1])[: f.rows] for f, part in zip(blocks, parts, strict=True)]
-        )
+        return self._by_rows(rows)
 
     def pull_many(self, values: Float[Array, "rows m"]) -> Float[Array, "p m"]:
         result, start = jnp.zeros((values.shape[1], self.size), self.problem.dtype), 0
@@ -105,11 +101,9 @@ class BatchedJacobian(Gramian):
             frozen = jax.lax.stop_gradient(self.problem.network(self.params))
             features = lambda p: block.at(self.problem.network(p), frozen, inputs)
             out = jax.jvp(features, (self.params,), (tangent,))[1]
-            return jnp.sqrt(jnp.maximum(block.metric_weights(frozen, inputs, weights), 0.0))[:, None] * out
+            return (root(block.metric_weights(frozen, inputs, weights))[:, None] * out).ravel()
 
-        blocks = self.problem.features
-        parts = [jax.lax.map(partial(rows, block=f), _split((f.inputs, f.weights), self.batch)) for f in blocks]
-        return jnp.concatenate([part.ravel()[: f.rows] for f, part in zip(blocks, parts, strict=True)])
+        return self._by_rows(rows)
 
     def kernel(self, squares: Float[Array, " p"] | None = None) -> Float[Array, "rows rows"]:
         """Tile by tile of its lower half, the rows of both batches recomputed."""
@@ -138,6 +132,13 @@ class BatchedJacobian(Gramian):
         above = lambda k, m: jnp.zeros((blocks[k].rows, blocks[m].rows), self.problem.dtype)
         lower = jnp.block([[(tiles if m <= k else above)(k, m) for m in order] for k in order])
         return jnp.tril(lower) + jnp.tril(lower, -1).T
+
+    def _by_rows(self, rows: Callable[..., Array]) -> Float[Array, "rows *m"]:
+        """rows(batch, block=…) of all batches one after the other, less those that fill up."""
+        blocks = self.problem.features
+        parts = [jax.lax.map(partial(rows, block=f), _split((f.inputs, f.weights), self.batch)) for f in blocks]
+        joined = [part.reshape(-1, *part.shape[2:])[: f.rows] for f, part in zip(blocks, parts, strict=True)]
+        return jnp.concatenate(joined)
 
     def _sum_rows(self, product: Callable[[Array], Array], start: Array) -> Array:
         """Σ_b product(A_b)."""

@@ -13,9 +13,6 @@ from natgrad.gramian.batched import batches
 from natgrad.parallel import total
 from natgrad.problem import Coupling, Problem
 
-COLUMNS = 16  # vectors pushed through the network at a time, …
-POINTS = 2**15  # … or fewer, so that all points together are not many more
-
 
 class Linearized(Gramian):
     """Set-up and each product with a vector O(q [FP]); memory O(q) activations.
@@ -41,11 +38,11 @@ class Linearized(Gramian):
         return total(self._own(v))
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
-        return total(jax.lax.map(self._own, V.T, batch_size=self._width(V.shape[1]))).T
+        return total(jax.lax.map(self._own, V.T, batch_size=self.at_a_time(V.shape[1]))).T
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
         unit = lambda i: jnp.zeros(self.size, self.problem.dtype).at[i].set(1.0)
-        products = jax.lax.map(lambda i: self._own(unit(i)), indices, batch_size=self._width(indices.shape[0]))
+        products = jax.lax.map(lambda i: self._own(unit(i)), indices, batch_size=self.at_a_time(indices.shape[0]))
         return total(products).T
 
     def diagonal(self) -> Float[Array, " p"]:
@@ -63,11 +60,6 @@ class Linearized(Gramian):
     def _pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
         (out,) = jax.linear_transpose(self.linear, self.params)(values)
         return ravel_pytree(out)[0]
-
-    def _width(self, columns: int) -> int:
-        """How many vectors at a time."""
-        points = sum(block.num_points for block in self.problem.features)
-        return max(1, min(COLUMNS, columns, POINTS // points))
 
     def _own(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         """What the rows of this device give of G v."""

@@ -78,8 +78,9 @@ class Nystrom(Preconditioner):
         return empty(size, min(self.max_rank, size), self.increase, dtype)
 
     def build(self, gramian, mu, state, key):
-        build = self._factored if self.method == "factor" else self._decomposed
-        return build(gramian, mu, state, key)
+        if self.method == "factor":
+            return self._factored(gramian, state, key)
+        return self._decomposed(gramian, mu, state, key)
 
     def inverse(self, approximation, mu):
         if isinstance(approximation, Factored):
@@ -107,7 +108,7 @@ class Nystrom(Preconditioner):
             return sample_uniform(key, gramian.size, width)
         return sample_diagonal(key, gramian.diagonal(), width)
 
-    def _factored(self, gramian, mu, state, key) -> Factored:
+    def _factored(self, gramian, state, key) -> Factored:
         widths = self._widths(gramian.size)
 
         def branch(width: int) -> Factored:
