@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from natgrad import host
+
 Function = Callable[[Array], Array]
 
 
@@ -24,8 +26,8 @@ class Linear(eqx.Module):
 
     def __init__(self, in_size: int, out_size: int, *, key: PRNGKeyArray, dtype=None):
         dtype = jnp.result_type(float) if dtype is None else dtype
-        self.weight = jax.nn.initializers.glorot_normal()(key, (out_size, in_size), dtype)
-        self.bias = jnp.zeros((out_size,), dtype)
+        self.weight = host.glorot_normal(key, (out_size, in_size), dtype)
+        self.bias = host.array(np.zeros(out_size), dtype)
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return self.weight @ x + self.bias
@@ -62,7 +64,7 @@ class MLP(eqx.Module):
         for name, size in (("in_size", in_size), ("out_size", out_size)):
             if size < 1:
                 raise ValueError(f"{name} must be at least 1, got {size}")
-        keys = jax.random.split(key, len(sizes) - 1)
+        keys = host.split(key, len(sizes) - 1)
         self.layers = tuple(
             Linear(m, n, key=k, dtype=dtype) for m, n, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
         )
@@ -243,7 +245,7 @@ class Apply(eqx.Module):
     def __init__(self, apply: Callable[[PyTree, Array], Array], params: PyTree):
         if not callable(apply):
             raise ValueError(f"Apply takes a function of (params, x) first, got {type(apply).__name__}")
-        self.params = jax.tree.map(jnp.asarray, params)
+        self.params = jax.tree.map(host.array, params)
         self.apply = apply
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
+from natgrad import host
 from natgrad.optim.memory import fit
 from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
@@ -135,7 +136,7 @@ def solve(
         params, state, records = resume.params, resume.state, list(resume.history.records)
     else:
         params = problem.params if params is None else params
-        state = solver.init(problem, params, jax.random.key(0) if key is None else key)
+        state = solver.init(problem, params, host.key(0) if key is None else key)
         records = []
     params, state = jax.tree.map(_strong, (params, state))
     errors_of = lambda problem, params: problem.errors(params)
@@ -144,7 +145,7 @@ def solve(
     clock = records[-1]["time"] if records else 0.0
     begun = clock
     rejected, status = _rejected(records), "steps"
-    loss = records[-1]["loss"] if records else _loss(problem, params)
+    loss = records[-1]["loss"] if records else math.nan
     first, last = len(records), len(records) + steps
     with Progress(problem, solver, first, last, enabled=progress) as display:
         started = time.perf_counter()
@@ -237,7 +238,7 @@ def _rejected(records: list[dict[str, Any]]) -> int:
 
 
 def _loss(problem: Problem, params: PyTree) -> float:
-    return float(everywhere(lambda problem, params: problem.loss(params), problem, params))
+    return float(jax.jit(partial(everywhere, lambda problem, params: problem.loss(params)))(problem, params))
 
 
 def _floats(values: Mapping[str, Any]) -> dict[str, float]:

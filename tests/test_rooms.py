@@ -14,23 +14,25 @@ import natgrad as ng
 from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
-ABOVE_SOLVE = {"parallel", "linalg", "calculus", "networks", "domains", "fem", "problem", "gramian", "precondition"}
+ABOVE_PROBLEM = {"host", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
+ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
+    "host": set(),
     "parallel": set(),
     "linalg": {"parallel"},
     "calculus": set(),
-    "networks": {"calculus"},
-    "domains": set(),
-    "fem": {"linalg"},
-    "problem": {"calculus", "networks", "domains", "fem", "parallel"},
+    "networks": {"host", "calculus"},
+    "domains": {"host"},
+    "fem": {"host", "linalg"},
+    "problem": {"host", "calculus", "networks", "domains", "fem", "parallel"},
     "gramian": {"linalg", "parallel", "problem"},
-    "precondition": {"linalg", "gramian"},
+    "precondition": {"host", "linalg", "gramian"},
     "optim": ABOVE_SOLVE,
     "progress": {"problem"},
     "optimistix": ABOVE_SOLVE | {"optim"},
     "optax": ABOVE_SOLVE | {"optim"},
     "lineax": {"linalg"},
-    "solve": {"optim", "parallel", "problem", "progress"},
+    "solve": {"host", "optim", "parallel", "problem", "progress"},
     "zoo": {"problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo"},
     "cli": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo", "experiment"},

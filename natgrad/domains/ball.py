@@ -15,11 +15,11 @@ import math
 from dataclasses import dataclass
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 import scipy
 from jax.scipy.special import ndtri
 
+from natgrad import host
 from natgrad.domains import rules
 from natgrad.domains.box import Box
 from natgrad.domains.domain import Domain, as_number, as_vector
@@ -56,11 +56,11 @@ class Ball(Domain):
 
     def contains(self, x, tol=None):
         distance, tol = self._distance(x, tol)
-        return jnp.asarray(distance <= self.radius + tol)
+        return host.array(distance <= self.radius + tol)
 
     def on_boundary(self, x, tol=None):
         distance, tol = self._distance(x, tol)
-        return jnp.asarray(abs(distance - self.radius) <= tol)
+        return host.array(abs(distance - self.radius) <= tol)
 
     def _distance(self, x, tol):
         x, tol = self.as_coordinates(x, tol)

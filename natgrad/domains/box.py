@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 
+from natgrad import host
 from natgrad.domains import rules
 from natgrad.domains.domain import Domain, as_vector
 from natgrad.domains.pieces import Pieces, sample
@@ -50,13 +50,13 @@ class Box(Domain):
     def contains(self, x, tol=None):
         x, tol = self.as_coordinates(x, tol)
         lower, upper = np.array(self.lower, x.dtype), np.array(self.upper, x.dtype)
-        return jnp.asarray(((x >= lower - tol) & (x <= upper + tol)).all(axis=-1))
+        return host.array(((x >= lower - tol) & (x <= upper + tol)).all(axis=-1))
 
     def on_boundary(self, x, tol=None):
         x, tol = self.as_coordinates(x, tol)
         lower, upper = np.array(self.lower, x.dtype), np.array(self.upper, x.dtype)
         outside = ((x < lower - tol) | (x > upper + tol)).any(axis=-1)
-        return jnp.asarray(~outside & ((x <= lower + tol) | (x >= upper - tol)).any(axis=-1))
+        return host.array(~outside & ((x <= lower + tol) | (x >= upper - tol)).any(axis=-1))
 
     def boundary(self, n, *, key=None, rule="monte-carlo", faces: Sequence[Face] | None = None) -> Points:
         """n points on the boundary, or on some of its faces, given as pairs (axis, "lower" or "upper").

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from natgrad import host
 from natgrad.domains import rules
 from natgrad.domains.points import Points
 
@@ -110,8 +111,8 @@ def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rul
         piece, u, weights = (_monte_carlo if rule == "monte-carlo" else _sobol)(pieces, count, key)
     x, normals = pieces.place(piece, u)
     dtype = jnp.result_type(float)
-    outward = None if normals is None else jnp.asarray(normals, dtype)
-    return Points(jnp.asarray(x, dtype), jnp.asarray(weights, dtype), outward)
+    outward = None if normals is None else host.array(normals, dtype)
+    return Points(host.array(x, dtype), host.array(weights, dtype), outward)
 
 
 def _monte_carlo(pieces: Pieces, n: int, key):

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from natgrad import host
+
 if TYPE_CHECKING:
     from natgrad.domains.domain import Domain
 
@@ -62,9 +64,9 @@ class Points(eqx.Module):
             raise ValueError(f"blocks of points of different dimensions {dims} cannot be concatenated")
         normals = [block.normals for block in blocks if block.normals is not None]
         return Points(
-            jnp.concatenate([block.x for block in blocks]),
-            jnp.concatenate([block.weights for block in blocks]),
-            jnp.concatenate(normals) if len(normals) == len(blocks) else None,
+            _join([block.x for block in blocks]),
+            _join([block.weights for block in blocks]),
+            _join(normals) if len(normals) == len(blocks) else None,
         )
 
 
@@ -84,7 +86,7 @@ def as_points(x: Points | Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"
     n = x.shape[0]
     if x.size == 0:
         raise ValueError(f"points must not be empty, got shape {x.shape}")
-    weights = jnp.full(n, 1 / n, x.dtype) if weights is None else _as_floats(weights, "weights")
+    weights = host.array(np.full(n, 1 / n), x.dtype) if weights is None else _as_floats(weights, "weights")
     if weights.shape != (n,):
         raise ValueError(f"weights must have shape ({n},), one for each point, got {weights.shape}")
     if normals is not None and normals.shape != x.shape:
@@ -99,26 +101,30 @@ def as_points(x: Points | Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"
 
 def require_inside(domain: Domain, points: Points | Float[ArrayLike, "n d"], name: str = "points") -> None:
     """Raise where points of the block `name` lie outside the closed domain; no check under jit."""
-    x = points.x if isinstance(points, Points) else jnp.asarray(points)
+    x = points.x if isinstance(points, Points) else host.array(points)
     if x.ndim != 2 or x.shape[1] != domain.dim:
         raise ValueError(f"points of block {name!r} must have shape (n, {domain.dim}), got {x.shape}")
     if isinstance(x, jax.core.Tracer):
         return
     outside = np.flatnonzero(~np.asarray(domain.contains(x)))
     if outside.size:
-        first = ", ".join(f"{float(v):.6g}" for v in x[outside[0]])
+        first = ", ".join(f"{float(v):.6g}" for v in np.asarray(x)[outside[0]])
         count = f"{outside.size} of {len(x)} points of block {name!r}"
         raise ValueError(f"{count} lie outside {domain}, the first at ({first})")
 
 
 def _as_floats(values, name: str) -> Float[Array, "..."]:
     try:
-        array = jnp.asarray(values)
+        array = host.array(values)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}") from None
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise ValueError(f"{name} must be real, got {array.dtype}")
-    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(jnp.result_type(float))
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else host.array(array, jnp.result_type(float))
+
+
+def _join(arrays: list[Array]) -> Array:
+    return jnp.concatenate(arrays) if host.traced(arrays) else host.array(np.concatenate(arrays))
 
 
 def _count(values, predicate) -> int:

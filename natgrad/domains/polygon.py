@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 
+from natgrad import host
 from natgrad.domains import rules
 from natgrad.domains.domain import Domain
 from natgrad.domains.pieces import Pieces, sample
@@ -55,11 +55,11 @@ class Polygon(Domain):
         run = np.where(a[:, 1] == b[:, 1], 1, b[:, 1] - a[:, 1])
         right = px < a[:, 0] + (py - a[:, 1]) * (b[:, 0] - a[:, 0]) / run
         odd = (crosses & right).sum(axis=-1) % 2 == 1
-        return jnp.asarray(odd | (self._distance(x) <= tol))
+        return host.array(odd | (self._distance(x) <= tol))
 
     def on_boundary(self, x, tol=None):
         x, tol = self.as_coordinates(x, tol)
-        return jnp.asarray(self._distance(x) <= tol)
+        return host.array(self._distance(x) <= tol)
 
     def _distance(self, x):
         """From points to the nearest edge."""

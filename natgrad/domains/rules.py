@@ -16,6 +16,8 @@ import numpy as np
 import scipy
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from natgrad import host
+
 RULES = ("monte-carlo", "sobol", "gauss")
 
 Rule1D = tuple[np.ndarray, np.ndarray]  # nodes in (0, 1), weights that sum to 1
@@ -31,8 +33,7 @@ def namespace(x):
 
 def monte_carlo(n: int, k: int, key: PRNGKeyArray) -> Float[Array | np.ndarray, "n k"]:
     """Independent uniform points; works under jit."""
-    u = jax.random.uniform(key, (n, k), jnp.result_type(float))
-    return _open(u if isinstance(u, jax.core.Tracer) else np.asarray(u))
+    return _open(host.numpy(host.uniform(key, (n, k), jnp.result_type(float))))
 
 
 def sobol(n: int, k: int, seed: Sequence[int] = (0,)) -> Float[np.ndarray, "n k"]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax.numpy as jnp
+import numpy as np
 
+from natgrad import host
+from natgrad.domains import rules
 from natgrad.domains.box import Box, Face
 from natgrad.domains.domain import Domain, as_number
 from natgrad.domains.pieces import Cylinder, Pieces, sample
@@ -92,11 +94,11 @@ class SpaceTime(Domain):
 
     def contains(self, x, tol=None):
         x, tol = self.as_coordinates(x, tol)
-        return self.time.contains(x[..., :1], tol) & self.space.contains(x[..., 1:], tol)
+        return _both(self.time.contains(x[..., :1], tol), self.space.contains(x[..., 1:], tol))
 
     def on_boundary(self, x, tol=None):
         x, tol = self.as_coordinates(x, tol)
-        return self.time.contains(x[..., :1], tol) & self.space.on_boundary(x[..., 1:], tol)
+        return _both(self.time.contains(x[..., :1], tol), self.space.on_boundary(x[..., 1:], tol))
 
     def boundary(self, n, *, key=None, rule="monte-carlo", **part) -> Points:
         """n points on the lateral boundary I × ∂Ω, with normals (0, ν).
@@ -124,6 +126,11 @@ class SpaceTime(Domain):
         return max(self.time.scale(), self.space.scale())
 
 
+def _both(a, b):
+    return host.array(host.numpy(a) & host.numpy(b))
+
+
 def _at_time(t: float, points: Points) -> Points:
-    column = jnp.full((len(points), 1), t, points.x.dtype)
-    return Points(jnp.concatenate([column, points.x], axis=1), points.weights)
+    x = host.numpy(points.x)
+    column = np.full((len(points), 1), t, x.dtype)
+    return Points(host.array(rules.namespace(x).concatenate([column, x], axis=1)), points.weights)

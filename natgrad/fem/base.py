@@ -6,10 +6,10 @@ import abc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 import scipy
 
+from natgrad import host
 from natgrad.fem.errors import FEErrors
 from natgrad.fem.forms import Form, arity, tabulate
 from natgrad.fem.operators import Elementwise, Operator
@@ -128,7 +128,7 @@ class BaseSpace(abc.ABC):
             number = np.full(self.num_nodes, len(free))
             number[free] = np.arange(len(free))
         size = self.num_nodes if free is None else len(free)
-        local, dofs = jnp.asarray(self.local_matrices(form)), jnp.asarray(number[self.dofs], jnp.int32)
+        local, dofs = host.array(self.local_matrices(form)), host.array(number[self.dofs], np.int32)
         return Elementwise(local=local, dofs=dofs, size=size)
 
     def riesz(self, form: Any, free: Any = None, kind: str = "exact", **options: Any) -> Operator:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from natgrad import host
 from natgrad.fem.forms import tabulate
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ class FEErrors(eqx.Module):
         if values.ndim != 1:
             raise ValueError(f"the exact solution must give a number at one point, got shape {values.shape[1:]}")
         gradients = tabulate(exact, flat, "exact solution's gradient", gradient=True)
-        self.dofs = jnp.asarray(cells.dofs, jnp.int32)
-        self.phi, self.slopes = jnp.asarray(cells.phi), jnp.asarray(cells.slopes)
+        self.dofs = host.array(cells.dofs, np.int32)
+        self.phi, self.slopes = host.array(cells.phi), host.array(cells.slopes)
         affine = np.ptp(cells.inverse, axis=1).max() <= 1e-12 * np.abs(cells.inverse).max()
-        self.inverse = jnp.asarray(cells.inverse[:, :1] if affine else cells.inverse)
-        self.weights = jnp.asarray(cells.weights)
-        self.values = jnp.asarray(values.reshape(shape[:-1]))
-        self.gradients = jnp.asarray(gradients.reshape(shape))
+        self.inverse = host.array(cells.inverse[:, :1] if affine else cells.inverse)
+        self.weights = host.array(cells.weights)
+        self.values = host.array(values.reshape(shape[:-1]))
+        self.gradients = host.array(gradients.reshape(shape))
 
     def __call__(self, nodal: Float[Array, " N"]) -> dict[str, Float[Array, ""]]:
         """{"l2": …, "h1": …}, relative."""

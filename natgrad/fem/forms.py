@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from natgrad import host
+
 CHUNK = 2048  # points a compiled function takes at a time
 
 
@@ -81,11 +83,12 @@ H1 = Form(reaction=1.0)
 def tabulate(f: Any, x: np.ndarray, name: str, *more: np.ndarray, gradient: bool = False) -> np.ndarray:
     """A number, an array or a function of one point, or its gradient, at points x (n, d), in float64: (n, ...).
 
-    Functions written with jax.numpy are vectorized; those that only NumPy understands are called point by point.
+    Functions written with jax.numpy are vectorized, and compiled for the processor, where the tables are needed; those
+    that only NumPy understands are called point by point.
     """
     if not callable(f):
         return np.broadcast_to(np.asarray(f, dtype=float), (len(x), *np.shape(f)))
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), host.processor():
         try:
             values = _in_chunks(f, gradient, x, *more)
         except Exception as error:

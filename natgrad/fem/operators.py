@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from natgrad import host
+
 # Columns gathered at a time: on a CPU few, so that what they need stays in its caches.
 BLOCK = {"cpu": 32}
 DEFAULT_BLOCK = 512
@@ -76,7 +78,7 @@ class Kronecker(Operator):
     size: int = eqx.field(static=True)
 
     def __init__(self, terms):
-        self.terms = tuple(tuple(map(jnp.asarray, term)) for term in terms)
+        self.terms = tuple(tuple(map(host.array, term)) for term in terms)
         self.size = int(np.prod([T.shape[0] for T in self.terms[0]]))
 
     def product(self, x, transpose):
@@ -95,9 +97,9 @@ class SumFactorized(Operator):
     size: int = eqx.field(static=True)
 
     def __init__(self, values, slopes, coefficients: dict[tuple[int, int], np.ndarray]):
-        self.values, self.slopes = tuple(map(jnp.asarray, values)), tuple(map(jnp.asarray, slopes))
+        self.values, self.slopes = tuple(map(host.array, values)), tuple(map(host.array, slopes))
         self.pairs = tuple(coefficients)
-        self.coefficients = tuple(map(jnp.asarray, coefficients.values()))
+        self.coefficients = tuple(map(host.array, coefficients.values()))
         self.size = int(np.prod([B.shape[1] for B in self.values]))
 
     def product(self, x, transpose):

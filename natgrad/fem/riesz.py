@@ -21,6 +21,7 @@ import numpy as np
 import scipy
 from jaxtyping import Array, Float, Int
 
+from natgrad import host
 from natgrad.fem.forms import Form
 from natgrad.fem.operators import Operator, along_axes, in_blocks
 
@@ -116,8 +117,8 @@ class FastDiagonalization(Operator):
         spectrum = np.sum(grids, axis=0) + reaction
         if spectrum.min() <= 1e-12 * spectrum.max():
             raise ValueError(SINGULAR)
-        self.vectors = tuple(jnp.asarray(V) for _, V in pairs)
-        self.inverse = jnp.asarray(1 / spectrum)
+        self.vectors = tuple(host.array(V) for _, V in pairs)
+        self.inverse = host.array(1 / spectrum)
         self.size = spectrum.size
 
     def product(self, x, transpose):
@@ -150,7 +151,7 @@ class Interpolation(eqx.Module):
         row = np.repeat(np.arange(P.shape[0]), counts)
         weights, columns = np.zeros((P.shape[0], counts.max())), np.zeros((P.shape[0], counts.max()), np.int32)
         weights[row, slot], columns[row, slot] = P.data, P.indices
-        self.weights, self.columns, self.coarse = jnp.asarray(weights), jnp.asarray(columns), P.shape[1]
+        self.weights, self.columns, self.coarse = host.array(weights), host.array(columns), P.shape[1]
 
     def prolong(self, x: Float[Array, "c m"]) -> Float[Array, "n m"]:
         return jnp.einsum("nk,nkm->nm", self.weights, x[self.columns])
@@ -231,7 +232,7 @@ def cycles(
     inverse: Operator = Factorized(coarse)
     if coarse.shape[0] <= DENSE:
         dense = scipy.linalg.inv(coarse.toarray())
-        inverse = Dense(matrix=jnp.asarray((dense + dense.T) / 2), size=len(dense))
+        inverse = Dense(matrix=host.array((dense + dense.T) / 2), size=len(dense))
     diagonal = A.diagonal()
     root = scipy.sparse.diags_array(1 / np.sqrt(diagonal))
     start = np.random.default_rng(0).standard_normal(A.shape[0])
@@ -243,8 +244,8 @@ def cycles(
         matrix=space.operator(form, free),
         coarse=inverse,
         interpolation=Interpolation(P),
-        diagonal=jnp.asarray(diagonal),
-        interval=jnp.asarray(interval),
+        diagonal=host.array(diagonal),
+        interval=host.array(interval),
         steps=smoothing,
         count=count,
         size=A.shape[0],

@@ -12,10 +12,10 @@ import itertools
 from functools import reduce
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import scipy
 
+from natgrad import host
 from natgrad.fem.base import BaseSpace, Cells, Facets, _order
 from natgrad.fem.forms import Form
 from natgrad.fem.lagrange import gauss, lobatto, table
@@ -185,7 +185,7 @@ class TensorSpace(BaseSpace):
                 return whole
         else:
             whole = self._sum_factorized(form)
-        return whole if free is None else Restricted(whole=whole, free=jnp.asarray(free), size=len(free))
+        return whole if free is None else Restricted(whole=whole, free=host.array(free), size=len(free))
 
     def assemble(self, form: Any) -> scipy.sparse.csr_array:
         return super().assemble(form) if isinstance(form, Form) else self.general().assemble(form)

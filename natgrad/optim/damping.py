@@ -14,6 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from natgrad import host
 from natgrad.problem import Problem
 
 DampingState = Float[Array, ""]
@@ -30,7 +31,7 @@ class Damping(eqx.Module):
 
     def init(self, dtype: jnp.dtype) -> DampingState:
         """The rule's memory: one number."""
-        return jnp.zeros((), dtype)
+        return host.array(0, dtype)
 
     def mu(
         self,
@@ -110,7 +111,7 @@ class LevenbergMarquardt(Damping):
     down: float = eqx.field(static=True, default=3.0)
 
     def init(self, dtype):
-        return jnp.asarray(self.start, dtype)
+        return host.array(self.start, dtype)
 
     def extra(self, state, loss, gradient_norm, iteration):
         return state

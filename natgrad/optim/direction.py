@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from natgrad import host
 from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
 from natgrad.precondition import Approximation, Nystrom, Preconditioner
@@ -199,7 +200,7 @@ class PCG(Direction):
             raise ValueError(f"maxiter must be at least 1, got {self.maxiter}")
 
     def init(self, size, dtype, key):
-        return PCGState(self.preconditioner.init(size, dtype, key), jnp.asarray(True))
+        return PCGState(self.preconditioner.init(size, dtype, key), host.array(True))
 
     def prepare(self, gramian, mu, state, key, iteration=0):
         gramian, scale = scaled(gramian, self.scaling, iteration)

@@ -24,9 +24,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from natgrad import host
 from natgrad.gramian import check_strategy, gramian, second_directional
 from natgrad.optim.damping import Auto, Damping
 from natgrad.optim.direction import Direction
@@ -104,21 +106,21 @@ class NaturalGradient(eqx.Module):
 
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> State:
         """The state before the first step."""
-        theta, _ = ravel_pytree(params)
-        _warn_of_round_off(theta.dtype)
-        key, sub = jax.random.split(key)
-        zero = jnp.zeros((), theta.dtype)
+        size, dtype = problem.num_parameters, problem.dtype
+        _warn_of_round_off(dtype)
+        key, sub = host.split(key)
+        zeros, one = host.array(np.zeros(size), dtype), host.array(1, dtype)
         direction = self._direction(problem)
         return State(
             key=key,
-            iteration=jnp.asarray(0),
-            direction=direction.init(direction.unknowns(problem), theta.dtype, sub),
-            damping=self.damping.resolve(problem).init(theta.dtype),
-            boost=zero + 1,
-            previous=jnp.zeros_like(theta),
-            bent=jnp.zeros_like(theta),
-            moved=jnp.zeros_like(theta),
-            step_size=zero + 1,
+            iteration=host.array(0),
+            direction=direction.init(direction.unknowns(problem), dtype, sub),
+            damping=self.damping.resolve(problem).init(dtype),
+            boost=one,
+            previous=zeros,
+            bent=zeros,
+            moved=zeros,
+            step_size=one,
         )
 
     def _direction(self, problem: Problem) -> Direction:

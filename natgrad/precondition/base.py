@@ -13,8 +13,10 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from natgrad import host
 from natgrad.gramian import Gramian
 from natgrad.linalg import LowRank, orthogonal_factor
 
@@ -90,8 +92,8 @@ def empty(size: int, width: int, rank: int, dtype: jnp.dtype) -> Approximation:
     """Nothing known yet: P = μI."""
     return Approximation(
         basis=jnp.zeros((size, width), dtype),
-        eigenvalues=jnp.zeros((width,), dtype),
-        largest=jnp.zeros((), dtype),
-        rank=jnp.asarray(0, jnp.int32),
-        next_rank=jnp.asarray(min(rank, width), jnp.int32),
+        eigenvalues=host.array(np.zeros(width), dtype),
+        largest=host.array(0, dtype),
+        rank=host.array(0, np.int32),
+        next_rank=host.array(min(rank, width), np.int32),
     )

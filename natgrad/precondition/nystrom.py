@@ -15,7 +15,9 @@ Work follows the rank: a sketch of ℓ columns is made in the narrowest of a few
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from natgrad import host
 from natgrad.linalg import (
     DenseTest,
     LowRank,
@@ -74,7 +76,7 @@ class Nystrom(Preconditioner):
 
     def init(self, size, dtype, key):
         if self.method == "factor":
-            return jnp.asarray(len(self._widths(size)) - 1, jnp.int32)
+            return host.array(len(self._widths(size)) - 1, np.int32)
         return empty(size, min(self.max_rank, size), self.increase, dtype)
 
     def build(self, gramian, mu, state, key):

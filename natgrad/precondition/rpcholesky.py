@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from natgrad import host
 from natgrad.linalg import (
     factor_preconditioner,
     from_factor,
@@ -57,7 +58,7 @@ class RPCholesky(Preconditioner):
 
     def init(self, size, dtype, key):
         if self.method == "factor":
-            return jnp.zeros((), dtype)  # λ̂₁ of the last step
+            return host.array(0, dtype)  # λ̂₁ of the last step
         width = min(self.max_rank, size)
         return empty(size, width, width, dtype)
 

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
@@ -148,7 +147,7 @@ class Problem(eqx.Module):
 
     @property
     def dtype(self) -> Any:
-        return ravel_pytree(self.params)[0].dtype
+        return jnp.result_type(*(leaf.dtype for leaf in jax.tree.leaves(self.params)))
 
     def errors(self, params: PyTree) -> dict[str, Float[Array, ""]]:
         """Relative errors against the exact solution ({} where none was given)."""
@@ -195,8 +194,8 @@ def partition(network: Network) -> tuple[PyTree, PyTree]:
     return params, static
 
 
-def check_block(name: str, fn: Callable, network: Network, row: tuple[Array, ...], what: str) -> Array:
-    """Evaluates fn at the first point of a block by shape alone, and says in one line what is wrong with it."""
+def check_block(name: str, fn: Callable, network: Network, row: tuple[Any, ...], what: str) -> Array:
+    """Evaluates fn at a point of a block, by shapes alone, and says in one line what is wrong with it."""
     network = jax.tree.map(lambda leaf: leaf, network)
     try:
         out = eqx.filter_eval_shape(fn, network, *row)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from natgrad import host
 from natgrad.domains import Points, as_points
 from natgrad.parallel import total as add_up
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
@@ -87,7 +88,7 @@ class EnergyMinimization(Problem):
                     f"block {name!r} must be an ng.Energy(density, points, metric=…), got {type(block).__name__}"
                 )
         self.params, self.static = partition(network)
-        cast = lambda block: jax.tree.map(lambda a: a.astype(self.dtype), block)
+        cast = lambda block: jax.tree.map(lambda a: host.array(a, self.dtype), block)
         blocks = {name: cast(block) for name, block in blocks.items()}
         self.energies = tuple(blocks.values())
         self.features = tuple(
@@ -96,7 +97,7 @@ class EnergyMinimization(Problem):
         if not self.features:
             raise ValueError("an energy problem needs a metric on at least one block, e.g. metric=ng.metrics.H1()")
         for name, block in blocks.items():
-            out = check_block(name, block.density, network, _first_row(block), "energy density")
+            out = check_block(name, block.density, network, _row(block), "energy density")
             if out.ndim:
                 raise ValueError(f"energy density {name!r} must be a scalar at one point, got shape {out.shape}")
         self.norms = evaluation_norms(exact, evaluation, [b.points for b in self.energies], network, self.dtype)
@@ -125,8 +126,8 @@ class EnergyMinimization(Problem):
         return change
 
 
-def _first_row(block: Energy) -> tuple[Array, ...]:
-    return tuple(a[0] for a in (block.points.x, *block.data))
+def _row(block: Energy) -> tuple[jax.ShapeDtypeStruct, ...]:
+    return tuple(map(host.row, (block.points.x, *block.data)))
 
 
 def _features(name: str, block: Energy, network: Network) -> Features:
@@ -134,7 +135,7 @@ def _features(name: str, block: Energy, network: Network) -> Features:
     assert metric is not None
     features = metric.features
     # F_u may or may not want the block's data: the metric sees x alone, as its formula does.
-    out = check_block(name, lambda u, x: features(u, u, x), network, _first_row(block)[:1], "metric of block")
+    out = check_block(name, lambda u, x: features(u, u, x), network, _row(block)[:1], "metric of block")
     return Features(
         name=name,
         inputs=(block.points.x,),

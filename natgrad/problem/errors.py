@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from natgrad import host
 from natgrad.calculus import jacobian
 from natgrad.domains import Points
 from natgrad.parallel import total
@@ -32,11 +33,10 @@ class ErrorNorms(eqx.Module):
 
     def __init__(self, exact: Callable | Mapping[str, Callable], points: Points, dtype: Any):
         self.fields = tuple(exact) if isinstance(exact, Mapping) else None
-        self.x = points.x.astype(dtype)
-        self.weights = points.weights.astype(dtype)
+        self.x, self.weights = host.array(points.x, dtype), host.array(points.weights, dtype)
         target = exact if callable(exact) else lambda x: _stack([f(x) for f in exact.values()])
-        self.values, self.gradients = jax.jit(lambda x: _tabulate(target, x))(self.x)
-        if not bool(jnp.all(jnp.isfinite(self.values)) & jnp.all(jnp.isfinite(self.gradients))):
+        self.values, self.gradients, finite = jax.jit(lambda x: _checked(*_tabulate(target, x)))(self.x)
+        if not finite:
             raise ValueError("the exact solution or its gradient is not finite at the evaluation points")
 
     def __call__(self, network: Callable) -> dict[str, Float[Array, ""]]:
@@ -54,6 +54,10 @@ class ErrorNorms(eqx.Module):
     def _select(self, network: Any) -> Callable:
         fields = [getattr(network, name) for name in self.fields or ()]
         return lambda x: _stack([f(x) for f in fields])
+
+
+def _checked(values: Array, gradients: Array) -> tuple[Array, Array, Array]:
+    return values, gradients, jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(gradients))
 
 
 def _stack(values: list[Array]) -> Array:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
-
+from natgrad import host
 from natgrad.domains import Points
 from natgrad.problem.base import Network
 from natgrad.problem.errors import ErrorNorms
@@ -35,5 +34,5 @@ def evaluation_norms(
             raise ValueError(
                 "errors need points: give evaluation=domain.interior(…), or build a block's points from a domain"
             )
-        evaluation = largest.domain.interior(FACTOR * len(largest), key=jax.random.key(SEED))
+        evaluation = largest.domain.interior(FACTOR * len(largest), key=host.key(SEED))
     return ErrorNorms(exact, evaluation, dtype)

@@ -12,6 +12,7 @@ is Jᵀ G_h J with G_h the metric between nodal values. The network is never dif
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -21,6 +22,7 @@ import numpy as np
 import scipy
 from jaxtyping import Array, Float, Int, PyTree
 
+from natgrad import host
 from natgrad.fem import STIFFNESS, BaseSpace, FEErrors, Form, Operator
 from natgrad.fem.base import sum_cells
 from natgrad.fem.operators import Elementwise
@@ -61,22 +63,21 @@ class FEINN(Problem):
         self.params, self.static = partition(network)
         self.space = space
         lifting, free = _lift(space, dirichlet)
-        nodes = jnp.asarray(space.nodes[free], self.dtype)
-        out = check_block("nodes", lambda u, x: u(x), network, (nodes[0],), "network at")
+        nodes = host.array(space.nodes[free], self.dtype)
+        out = check_block("nodes", lambda u, x: u(x), network, (host.row(nodes),), "network at")
         if out.size != 1:
             raise ValueError(f"a finite-element function is a number at each node, the network gives {out.shape}")
-        self.features = (
-            Features("nodes", (nodes,), jnp.ones(len(free), self.dtype), 1, lambda u, frozen, x: jnp.atleast_1d(u(x))),
-        )
+        ones = host.array(np.ones(len(free)), self.dtype)
+        self.features = (Features("nodes", (nodes,), ones, 1, lambda u, frozen, x: jnp.atleast_1d(u(x))),)
         matrix = space.assemble(form)
-        self.lifting, self.free = self._cast(lifting), jnp.asarray(free)
+        self.lifting, self.free = self._cast(lifting), host.array(free)
         self.form = self._operator(form)
         self.load = self._cast((_vector(space, load, neumann) - matrix @ lifting)[free])
         self.norms, self.limits = None, {}
         return matrix
 
     def _cast(self, tree: Any) -> Any:
-        floating = lambda a: jnp.asarray(a, self.dtype) if jnp.issubdtype(jnp.result_type(a), jnp.floating) else a
+        floating = lambda a: host.array(a, self.dtype) if jnp.issubdtype(jnp.result_type(a), jnp.floating) else a
         return jax.tree.map(floating, tree)
 
     def _operator(self, form: Any) -> Operator:
@@ -94,7 +95,8 @@ class FEINN(Problem):
         """Errors against an exact solution, and those of the interpolant and of the Galerkin solution."""
         self.norms = self._cast(self.space.errors(exact))
         bests = {"h1_interpolant": self.space.interpolate(exact), "h1_galerkin": galerkin}
-        self.limits = {name: self.norms(self._cast(values))["h1"] for name, values in bests.items()}
+        h1 = jax.jit(lambda norms, values: norms(values)["h1"])
+        self.limits = {name: h1(self.norms, self._cast(values)) for name, values in bests.items()}
 
     def values(self, params: PyTree) -> Float[Array, " n"]:
         """P(θ): the network at the free nodes."""
@@ -106,7 +108,7 @@ class FEINN(Problem):
 
     def solution(self, params: PyTree) -> Callable:
         """u_θ, the finite-element function: of one point (d,) or of several (n, d), on the host."""
-        nodal = np.asarray(everywhere(lambda problem, params: problem.nodal(params), self, params))
+        nodal = np.asarray(jax.jit(partial(everywhere, lambda problem, params: problem.nodal(params)))(self, params))
 
         def u(x: Any) -> np.ndarray:
             points = np.asarray(x, dtype=float)

@@ -16,9 +16,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
+from natgrad import host
 from natgrad.problem.base import Features
 from natgrad.problem.least_squares import LeastSquares
 
@@ -42,7 +44,7 @@ class ResidualFunction(LeastSquares):
         if not callable(fn):
             raise ValueError(f"ResidualFunction takes a function of the parameters first, got {type(fn).__name__}")
         self.fn, self.norms = fn, None
-        self.params, self.static = jax.tree.map(jnp.asarray, params), jax.tree.map(jnp.asarray, args)
+        self.params, self.static = jax.tree.map(host.array, params), jax.tree.map(host.array, args)
         leaves = jax.tree.leaves(self.params)
         if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
             kinds = ", ".join(sorted({str(leaf.dtype) for leaf in leaves})) or "none"
@@ -50,11 +52,12 @@ class ResidualFunction(LeastSquares):
         out = jax.eval_shape(self.network(self.params))
         if not jnp.issubdtype(out.dtype, jnp.floating) or not out.size:
             raise ValueError(f"a residual function must give real floating-point arrays, got {out.dtype}[{out.size}]")
-        rows: tuple[Array, ...] = (jnp.arange(out.size, dtype=jnp.int32),)
+        rows: tuple[Array, ...] = (host.array(np.arange(out.size, dtype=np.int32)),)
         if forward:
             theta, unravel = ravel_pytree(self.params)
             rows += (jax.jacfwd(lambda theta: self.network(unravel(theta))())(theta).astype(self.dtype),)
-        self.features = (Rows("residual", rows, jnp.ones(out.size, self.dtype), 1, _Tangent() if forward else _Row()),)
+        ones = host.array(np.ones(out.size), self.dtype)
+        self.features = (Rows("residual", rows, ones, 1, _Tangent() if forward else _Row()),)
 
     def network(self, params: PyTree) -> "Values":
         """Called without arguments, all residuals in one vector (rows,)."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from natgrad import host
 from natgrad.domains import Points, as_points
 from natgrad.parallel import total as add_up
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
@@ -52,7 +52,7 @@ class Residual(eqx.Module):
             raise ValueError(f"the weight of a residual must be positive and finite, got {weight}")
         self.fn, self.weight = fn, float(weight)
         self.draw = Draw(points, data, self.weight) if callable(points) else None
-        first = points(jax.random.key(0)) if callable(points) else points
+        first = points(host.key(0)) if callable(points) else points
         self.points = first if isinstance(first, Points) else as_points(first)
         self.data = check_data(data(self.points) if callable(data) else data, len(self.points))
         if self.draw is not None and self.data and not callable(data):
@@ -75,7 +75,7 @@ class Draw:
 
 def check_data(data: Any, n: int) -> tuple[Array, ...]:
     """Per-point data as a tuple of arrays with n rows each."""
-    arrays = tuple(jnp.asarray(a) for a in (data if isinstance(data, tuple | list) else (data,)))
+    arrays = tuple(host.array(a) for a in (data if isinstance(data, tuple | list) else (data,)))
     for array in arrays:
         if array.ndim == 0 or array.shape[0] != n:
             raise ValueError(f"data must have one row a point ({n}), got shape {array.shape}")
@@ -153,12 +153,12 @@ def _features(name: str, block: Residual, network: Network, dtype: Any) -> Featu
     if not isinstance(block, Residual):
         raise ValueError(f"block {name!r} must be an ng.Residual(fn, points), got {type(block).__name__}")
     fn = block.fn
-    inputs = jax.tree.map(lambda a: a.astype(dtype), (block.points.x, *block.data))
-    out = check_block(name, fn, network, tuple(a[0] for a in inputs), "residual")
+    inputs = tuple(host.array(a, dtype) for a in (block.points.x, *block.data))
+    out = check_block(name, fn, network, tuple(map(host.row, inputs)), "residual")
     return Features(
         name=name,
         inputs=inputs,
-        weights=(block.weight * block.points.weights).astype(dtype),
+        weights=host.array(block.weight * host.numpy(block.points.weights), dtype),
         size=1 if out.ndim == 0 else out.shape[0],
         evaluate=_Residual(fn),
         draw=block.draw,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from natgrad import host
 from natgrad.fem import BaseSpace
 
 GAUSS = np.polynomial.legendre.leggauss(8)
@@ -24,11 +25,11 @@ class Potential(eqx.Module):
 
     def __init__(self, space: BaseSpace, density: Callable):
         cells = space.cells(4 * space.degree)  # u⁴ is integrated exactly
-        self.dofs, self.phi = jnp.asarray(cells.dofs, jnp.int32), jnp.asarray(cells.phi)
-        self.points, self.weights = jnp.asarray(cells.points), jnp.asarray(cells.weights)
+        self.dofs, self.phi = host.array(cells.dofs, np.int32), host.array(cells.phi)
+        self.points, self.weights = host.array(cells.points), host.array(cells.weights)
         self.density = density
         try:
-            shape = jax.eval_shape(density, jnp.zeros(()), jnp.zeros(space.dim)).shape
+            shape = jax.eval_shape(density, host.array(np.zeros(())), host.array(np.zeros(space.dim))).shape
         except Exception as error:
             raise ValueError(f"the potential must be a function W(u, x) of two numbers: {error}") from error
         if shape != ():
