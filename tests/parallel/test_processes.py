@@ -20,8 +20,8 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def command(folder, steps, *more):
-    words = [sys.executable, "-m", "natgrad", "run", "poisson3d", "--optimizer", "ngd-full", "--steps", str(steps)]
+def command(folder, steps, *more, optimizer="ngd-full"):
+    words = [sys.executable, "-m", "natgrad", "run", "poisson3d", "--optimizer", optimizer, "--steps", str(steps)]
     words += [word for setting in SETTINGS for word in ("--set", setting)]
     return [*words, "--out", str(folder), "--quiet", "--no-plots", *more]
 
@@ -47,10 +47,10 @@ def start(tmp_path_factory):
             process.communicate()
 
 
-def together(start, folder, steps, *more, count=2):
+def together(start, folder, steps, *more, count=2, **options):
     """The processes of one run."""
     where = ("--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", str(count))
-    return [start(command(folder, steps, *where, "--process-id", str(i), *more)) for i in range(count)]
+    return [start(command(folder, steps, *where, "--process-id", str(i), *more, **options)) for i in range(count)]
 
 
 def finish(*processes):
@@ -80,6 +80,16 @@ def test_two_processes_are_one_run_and_resume_on_other_numbers(tmp_path, start):
         assert abs(a["loss"] - b["loss"]) <= 1e-8 * abs(a["loss"])
     result = json.loads((two / "result.json").read_text())
     assert (result["devices"], result["processes"], result["rows"]) == (4, 2, 44)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["nystrom", "rpcholesky", "kernel"])
+def test_two_processes_take_the_steps_of_one(tmp_path, start, optimizer):
+    one, two = tmp_path / "one", tmp_path / "two"
+    finish(start(command(one, 5, optimizer=optimizer)))
+    finish(*together(start, two, 5, optimizer=optimizer))
+    for a, b in zip(history(one), history(two), strict=True):
+        assert abs(a["loss"] - b["loss"]) <= 1e-8 * abs(a["loss"])
 
 
 @pytest.mark.slow

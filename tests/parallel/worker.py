@@ -66,7 +66,8 @@ PROBLEMS = {"poisson": poisson, "ritz": ritz, "feinn_energy": feinn_energy, "fei
 
 def exactly(solver):
     """With inner solves to round-off: where one ends early, round-off decides at which iteration."""
-    return dataclasses.replace(solver, direction=dataclasses.replace(solver.direction, tol=1e-14, progress=0.0))
+    direction = dataclasses.replace(solver.direction, tol=1e-14, progress=0.0, maxiter=1000)
+    return dataclasses.replace(solver, direction=direction)
 
 
 SOLVERS = {
@@ -107,9 +108,9 @@ def products(name, count):
     return jax.tree.map(relative, everything(many), everything(one))
 
 
-def iterates(name, counts, steps, width=4):
+def iterates(name, counts, steps, *sizes):
     """[count, distance of the parameters from those of one device, H¹ error] for each number of devices."""
-    one, solver = poisson(width, 1), SOLVERS[name]()
+    one, solver = poisson(*sizes), SOLVERS[name]()
     rows, reference = [], None
     for count in counts:
         problem = one if count == 1 else shard(one, devices(count))
