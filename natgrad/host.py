@@ -48,6 +48,11 @@ def array(values: Any, dtype: Any = None) -> Array:
     return jax.device_put(np.array(values, dtype))
 
 
+def zeros(shape: int | tuple[int, ...], dtype: Any) -> Array:
+    """`jnp.zeros` that compiles nothing."""
+    return jax.device_put(np.zeros(shape, dtype))
+
+
 def processor() -> AbstractContextManager:
     """Inside, JAX computes on the processor; where it was told to know none, as ever."""
     try:

@@ -27,7 +27,7 @@ class Linear(eqx.Module):
     def __init__(self, in_size: int, out_size: int, *, key: PRNGKeyArray, dtype=None):
         dtype = jnp.result_type(float) if dtype is None else dtype
         self.weight = host.glorot_normal(key, (out_size, in_size), dtype)
-        self.bias = host.array(np.zeros(out_size), dtype)
+        self.bias = host.zeros(out_size, dtype)
 
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         return self.weight @ x + self.bias

@@ -31,7 +31,7 @@ class Damping(eqx.Module):
 
     def init(self, dtype: jnp.dtype) -> DampingState:
         """The rule's memory: one number."""
-        return host.array(0, dtype)
+        return host.zeros((), dtype)
 
     def mu(
         self,

@@ -24,7 +24,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
@@ -109,7 +108,7 @@ class NaturalGradient(eqx.Module):
         size, dtype = problem.num_parameters, problem.dtype
         _warn_of_round_off(dtype)
         key, sub = host.split(key)
-        zeros, one = host.array(np.zeros(size), dtype), host.array(1, dtype)
+        zeros, one = host.zeros(size, dtype), host.array(1, dtype)
         direction = self._direction(problem)
         return State(
             key=key,

@@ -91,9 +91,9 @@ class Preconditioner(eqx.Module):
 def empty(size: int, width: int, rank: int, dtype: jnp.dtype) -> Approximation:
     """Nothing known yet: P = μI."""
     return Approximation(
-        basis=jnp.zeros((size, width), dtype),
-        eigenvalues=host.array(np.zeros(width), dtype),
-        largest=host.array(0, dtype),
+        basis=host.zeros((size, width), dtype),
+        eigenvalues=host.zeros(width, dtype),
+        largest=host.zeros((), dtype),
         rank=host.array(0, np.int32),
         next_rank=host.array(min(rank, width), np.int32),
     )

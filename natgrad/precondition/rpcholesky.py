@@ -58,7 +58,7 @@ class RPCholesky(Preconditioner):
 
     def init(self, size, dtype, key):
         if self.method == "factor":
-            return host.array(0, dtype)  # λ̂₁ of the last step
+            return host.zeros((), dtype)  # λ̂₁ of the last step
         width = min(self.max_rank, size)
         return empty(size, width, width, dtype)
 
