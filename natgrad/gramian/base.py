@@ -27,6 +27,7 @@ from natgrad.problem import Features, Problem
 CHUNK = 64  # points whose rows a CPU computes at a time
 COLUMNS = 16  # vectors that go through the network at a time, …
 POINTS = 2**15  # … or fewer, so that all points together are not many more
+NOISE = 6.0  # times the round-off: pivots below are noise, and as many iterations are lost with 3 as with 20
 
 
 class Gramian(eqx.Module):
@@ -64,12 +65,13 @@ class Gramian(eqx.Module):
         """F with F Fᵀ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ, the Nyström approximation, by way of the rows.
 
         With C = AΩ and CᵀG_hC = RᵀR it is F = AᵀG_h(C R⁻¹): GΩ itself, whose round-off eps·λ₁ is the same in all
-        directions, is never formed. The round-off of F is small where G is.
+        directions, is never formed. The round-off of F is small where G is. Where Ω has more columns than CᵀG_hC has
+        directions above its round-off, the rest would fill F with vectors of noise: they are left out, zeros in F.
         """
         C = self.push_many(omega)
         coupling = self.problem.coupling(self.params)
         D = C if coupling is None else coupling.apply(C)
-        _, inverse = whiten(total(matmul(C.T, D)))
+        _, inverse = whiten(total(matmul(C.T, D)), noise=NOISE)
         return self.pull_many(matmul(D, inverse.T))
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:

@@ -33,19 +33,21 @@ def triangular_inverse(L: Float[Array, "m m"]) -> Float[Array, "m m"]:
     return jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True)
 
 
-def whiten(A: Float[Array, "m m"]) -> tuple[Float[Array, "m m"], Float[Array, "m m"]]:
+def whiten(A: Float[Array, "m m"], *, noise: float = 0.0) -> tuple[Float[Array, "m m"], Float[Array, "m m"]]:
     """(R, R⁻ᵀ) with A = RᵀR, R upper triangular, by the Cholesky factorization of A scaled to a unit diagonal.
 
     Where A = DBD with D graded over many decades and B well conditioned, small entries come out to as many digits as
-    large ones; B is shifted at its round-off. Zero rows and columns of A give zeros.
+    large ones; B is shifted at its round-off. Zero rows and columns of A give zeros, and so do rows of R⁻ᵀ whose pivot
+    in B is below `noise` times the shift: what is left there of a column, less those before it, is round-off.
     """
     scale = jnp.sqrt(jnp.maximum(jnp.diagonal(A), 0.0))
     live = scale > 0
     inverse = jnp.where(live, 1 / jnp.where(live, scale, 1.0), 0.0)
     unit = A * inverse * inverse[:, None]
     unit = (unit + unit.T) / 2 + jnp.diag(jnp.where(live, 0.0, 1.0).astype(A.dtype))
-    L, _ = safe_cholesky(unit, A.shape[0] ** 0.5 * jnp.finfo(A.dtype).eps)
-    return L.T * scale, triangular_inverse(L) * inverse
+    L, shift = safe_cholesky(unit, A.shape[0] ** 0.5 * jnp.finfo(A.dtype).eps, growth=3.0)
+    signal = jnp.diagonal(L) ** 2 >= noise * shift
+    return L.T * scale, jnp.where(signal[:, None], triangular_inverse(L) * inverse, 0.0)
 
 
 def safe_cholesky(

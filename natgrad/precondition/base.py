@@ -42,7 +42,7 @@ class Approximation(eqx.Module):
 
 
 class Factored(eqx.Module):
-    """Ĝ = V H Vᵀ with orthonormal columns of V, and how many of them were asked for."""
+    """Ĝ = V H Vᵀ with orthonormal columns of V, and how many there are; the others are zero."""
 
     V: Float[Array, "p m"]
     H: Float[Array, "m m"]
@@ -50,13 +50,15 @@ class Factored(eqx.Module):
     rank: Int[Array, ""]
 
 
-def factored(F: Float[Array, "p m"], rank: Int[Array, ""] | int, width: int) -> Factored:
+def factored(F: Float[Array, "p m"], width: int) -> Factored:
     """From Ĝ = FFᵀ, filled up to a given width."""
     V, H, largest = orthogonal_factor(F)
     fill = width - F.shape[1]
-    # What is filled up is no direction, and must not be the smallest eigenvalue of H.
-    H = jnp.pad(H, (0, fill)) + jnp.diag(jnp.where(jnp.arange(width) < F.shape[1], 0.0, largest))
-    return Factored(jnp.pad(V, ((0, 0), (0, fill))), H, largest, jnp.asarray(rank, jnp.int32))
+    H = jnp.pad(H, (0, fill))
+    # A column of zeros is no direction, and must not be the smallest eigenvalue of H.
+    none = jnp.diagonal(H) == 0
+    rank = jnp.sum(~none).astype(jnp.int32)
+    return Factored(jnp.pad(V, ((0, 0), (0, fill))), H + jnp.diag(jnp.where(none, largest, 0.0)), largest, rank)
 
 
 class Preconditioner(eqx.Module):

@@ -76,7 +76,7 @@ class Nystrom(Preconditioner):
 
     def init(self, size, dtype, key):
         if self.method == "factor":
-            return host.array(len(self._widths(size)) - 1, np.int32)
+            return host.array(len(self._widths(size)) - 1, np.int32), host.array(False, np.bool_)  # width, is it ample?
         return empty(size, min(self.max_rank, size), self.increase, dtype)
 
     def build(self, gramian, mu, state, key):
@@ -91,15 +91,17 @@ class Nystrom(Preconditioner):
 
     def keep(self, approximation):
         if isinstance(approximation, Factored):
-            size = approximation.V.shape[0]
-            return jnp.searchsorted(jnp.asarray(self._widths(size)), approximation.rank).astype(jnp.int32)
+            widths = jnp.asarray(self._widths(approximation.V.shape[0]))
+            index = jnp.searchsorted(widths, approximation.rank).astype(jnp.int32)
+            return index, approximation.rank < widths[index]
         return approximation
 
     def adapt(self, state, iterations):
         if self.method != "factor":
             return state
-        change = jnp.where(iterations > MANY, 1, jnp.where(iterations < FEW, -1, 0))
-        return jnp.clip(state + change, 0, self.levels - 1).astype(jnp.int32)
+        index, ample = state
+        change = jnp.where((iterations > MANY) & ~ample, 1, jnp.where(iterations < FEW, -1, 0))
+        return jnp.clip(index + change, 0, self.levels - 1).astype(jnp.int32), ample
 
     def _widths(self, size: int) -> list[int]:
         full = min(self.max_rank, size)
@@ -120,11 +122,11 @@ class Nystrom(Preconditioner):
                 omega = DenseTest(gaussian(key, gramian.size, width, gramian.dtype))
             else:
                 omega = sparse_signs(key, gramian.size, width, gramian.dtype)
-            return factored(gramian.factor(omega), width, widths[-1])
+            return factored(gramian.factor(omega), widths[-1])
 
         if len(widths) == 1:
             return branch(widths[0])
-        index = jnp.minimum(state, len(widths) - 1)
+        index = jnp.minimum(state[0], len(widths) - 1)
         return jax.lax.switch(index, [lambda w=w: branch(w) for w in widths])
 
     def _decomposed(self, gramian, mu, state, key) -> Approximation:

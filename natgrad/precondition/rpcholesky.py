@@ -83,7 +83,7 @@ class RPCholesky(Preconditioner):
         )
         if self.method == "factor":
             omega = pick(result.pivots, size, gramian.dtype)
-            return factored(gramian.factor(omega), result.rank, width)
+            return factored(gramian.factor(omega), width)
         if self.method == "eigh":
             low = from_factor(result.F, rank=result.rank)
             basis, eigenvalues, rank = low.U, low.eigenvalues, low.rank

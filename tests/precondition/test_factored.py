@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import natgrad as ng
+from natgrad.gramian.base import NOISE
 from natgrad.linalg import factor_preconditioner, orthogonal_factor, pcg, pick, sparse_signs, whiten
 from natgrad.precondition.base import factored
 from natgrad.precondition.nystrom import FEW, MANY
@@ -23,7 +24,7 @@ class Tall:
 
     def factor(self, omega):
         C = omega.times(self.A)
-        return self.A.T @ (C @ whiten(C.T @ C)[1].T)
+        return self.A.T @ (C @ whiten(C.T @ C, noise=NOISE)[1].T)
 
     def mv(self, v):
         return (self.A @ v) @ self.A
@@ -102,12 +103,32 @@ def test_it_is_the_dense_formula():
 
 def test_what_is_filled_up_is_no_direction():
     F = Tall(graded()).factor(sparse_signs(jax.random.key(0), 60, 20))
-    found = factored(F, 20, 32)
+    found = factored(F, 32)
     assert found.V.shape == (60, 32)
-    narrow, wide = (factor_preconditioner(f.V, f.H, 1e-12) for f in (factored(F, 20, 20), found))
+    narrow, wide = (factor_preconditioner(f.V, f.H, 1e-12) for f in (factored(F, 20), found))
     v = jnp.linspace(-1, 2, 60)
     assert relative(wide(v), narrow(v)) < 1e-6
     assert float(wide.tail) == pytest.approx(float(narrow.tail), rel=1e-2)
+
+
+def test_more_columns_than_directions_are_left_out_not_filled_with_noise():
+    """A sketch three times as wide as the Gramian has directions above round-off."""
+    A = graded(300, 400, decades=40)
+    narrow, wide = (factored(Tall(A).factor(sparse_signs(jax.random.key(0), 300, n)), n) for n in (75, 225))
+    assert int(wide.rank) < 120  # singular values above √eps · σ₁: 300 · 8 / 40 = 60
+    mu = 0.1 * float(jnp.finfo(jnp.float64).eps) * float(wide.largest)
+    b = jnp.asarray(A.T @ np.random.default_rng(1).normal(size=400))
+    iterations = lambda f: int(
+        pcg(
+            lambda v: A.T @ (A @ v) + mu * v,
+            b,
+            preconditioner=factor_preconditioner(f.V, f.H, mu),
+            tol=1e-8,
+            maxiter=200,
+        ).iterations
+    )
+    assert iterations(wide) <= 2 * iterations(narrow)
+    assert iterations(wide) <= 40
 
 
 @pytest.mark.parametrize(
@@ -146,8 +167,10 @@ def test_the_width_follows_the_inner_iterations():
     went = []
     for iterations in (FEW - 1, FEW - 1, FEW - 1, FEW, MANY, MANY + 1, MANY + 1, MANY + 1):
         state = builder.adapt(state, jnp.asarray(iterations))
-        went.append(int(state))
+        went.append(int(state[0]))
     assert went == [1, 0, 0, 0, 0, 1, 2, 2]
+    ample = (state[0] - 1, jnp.asarray(True))  # more columns than directions: a wider one has no more of these
+    assert int(builder.adapt(ample, jnp.asarray(MANY + 1))[0]) == 1
 
 
 def test_all_widths_share_a_compilation():
@@ -161,7 +184,8 @@ def test_all_widths_share_a_compilation():
         return found.rank, builder.keep(found)
 
     compiled = jax.jit(run, compiler_options=FAST)
-    results = [compiled(problem, jnp.asarray(level, jnp.int32)) for level in range(3)]
+    results = [compiled(problem, (jnp.asarray(level, jnp.int32), jnp.asarray(False))) for level in range(3)]
     assert [int(rank) for rank, _ in results] == [8, 16, 32]
-    assert [int(level) for _, level in results] == [0, 1, 2]
+    assert [int(level) for _, (level, _) in results] == [0, 1, 2]
+    assert not any(bool(ample) for _, (_, ample) in results)
     assert len(traces) == 1
