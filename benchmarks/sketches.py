@@ -8,7 +8,7 @@ geometrically over `--decay` decades, in random orthonormal bases. The Nyström 
 the diagonal or uniformly; RPCholesky draws its columns one at a time, in blocks, or in blocks with rejection
 ("accelerated"), and F is made of its pivots in the same way. `error` is tr(G − Ĝ)/tr G, `best` that of the ℓ largest
 eigenvalues, and the last columns are the iterations of pCG on (G + μI) x = ∇L with that preconditioner to a relative
-residual of 1e-6, at most 500, for μ = γ·eps·λ₁. Times are of the approximation alone, compiled, the least of three; on
+residual of 1e-10, at most 500, for μ = γ·eps·λ₁. Times are of the approximation alone, compiled, the least of three; on
 a CPU by the process' own clock.
 """
 
@@ -91,7 +91,7 @@ def iterations(A: Array, b: Array, F: Array, mu: Array) -> Array:
     """pCG iterations with the preconditioner made of F."""
     V, H, _ = orthogonal_factor(F)
     inverse = factor_preconditioner(V, H, mu)
-    return pcg(lambda v: (A @ v) @ A + mu * v, b, preconditioner=inverse, tol=1e-6, maxiter=LIMIT).iterations
+    return pcg(lambda v: (A @ v) @ A + mu * v, b, preconditioner=inverse, tol=1e-10, maxiter=LIMIT).iterations
 
 
 def table(A: Array, b: Array, ranks: list[int]) -> None:

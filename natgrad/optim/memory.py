@@ -2,16 +2,20 @@
 
 What a step holds at its peak on a device with q rows, in numbers of 8 (or 4) bytes (measured in docs/memory.md):
 
-    the Gramian       assembled p², jacobian qp, batched 2pB, linearized 16 vectors' activations at the points
+    the Gramian       assembled p², jacobian qp, batched 2pB, linearized (4 + k)R
     the direction     Direct 6p²; Kernel 6q²; PCG 9pℓ, its sketch, its basis and the factors between them
 
-`fit` leaves what was asked for alone where it fits, caps ℓ by what the Gramian leaves, and says in one line, before
-anything is allocated, what does not fit.
+R are the activations: what a derivative at all points keeps of the forward pass, k ≤ 16 the vectors that go through the
+network at a time. `fit` leaves what was asked for alone where it fits, caps ℓ by what the Gramian leaves, and says in
+one line, before anything is allocated, what does not fit.
 """
 
 import dataclasses
 from typing import Any
 
+import jax
+
+from natgrad.gramian.base import COLUMNS, POINTS, weighted_features
 from natgrad.gramian.choose import available_memory, choose, local_rows, size_in_words
 from natgrad.optim.direction import PCG, Direct
 from natgrad.optim.kernel import Kernel
@@ -40,7 +44,11 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
         rows = problem.num_rows
         _check(COPIES["matrix"] * rows * rows * item, budget, f"the {rows}×{rows} kernel", "fewer points, or PCG")
     strategy, batch, _ = choose(problem, solver.gramian, solver.batch, budget)
-    held = item * {"assembled": p * p, "jacobian": q * p, "batched": 2 * p * batch}.get(strategy, 0)
+    if strategy == "linearized":
+        points = sum(block.num_points for block in problem.features)
+        held = (4 + max(1, min(COLUMNS, POINTS // points))) * activations(problem)
+    else:
+        held = item * {"assembled": p * p, "jacobian": q * p, "batched": 2 * p * batch}[strategy]
     _check(held, budget, f"the Gramian by strategy {strategy!r}", "gramian='batched' with a smaller batch")
     preconditioner: Any = getattr(direction, "preconditioner", None)
     if isinstance(direction, PCG) and (rank := getattr(preconditioner, "max_rank", 0)):
@@ -51,6 +59,13 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
             smaller = dataclasses.replace(preconditioner, max_rank=int(left / column))
             direction = dataclasses.replace(direction, preconditioner=smaller)
     return dataclasses.replace(solver, direction=direction, gramian=strategy, batch=batch, memory=memory)
+
+
+def activations(problem: Problem) -> int:
+    """R in bytes, on one device: found by tracing, nothing is computed."""
+    linear = lambda params: jax.linearize(lambda p: weighted_features(problem, p, params), params)[1]
+    kept = jax.tree.leaves(jax.eval_shape(linear, problem.params))
+    return sum(x.size * x.dtype.itemsize for x in kept) * local_rows(problem) // problem.num_rows
 
 
 def _check(needed: float, budget: float, what: str, instead: str) -> None:

@@ -51,6 +51,7 @@ def test_a_budget_of_the_solver_itself_is_heard(problem):
         (ng.FullNGD(), 10**6, "factoring the 501×501 Gramian takes"),
         (ng.NystromNGD(), 10**4, "takes"),
         (ng.NystromNGD(gramian="jacobian"), 10**6, "the Gramian by strategy 'jacobian' takes 8.82 MB"),
+        (ng.NystromNGD(gramian="linearized"), 10**6, "the Gramian by strategy 'linearized' takes"),
         (ng.NystromNGD(), 0, "memory must be a positive number of bytes"),
     ],
 )
@@ -58,6 +59,17 @@ def test_what_cannot_fit_is_said_before_anything_is_made(problem, solver, budget
     with pytest.raises(ValueError, match=said) as caught:
         ng.solve(problem, solver, 1, memory=budget, progress=False)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_what_a_linearized_step_takes(problem):
+    solver = ng.NystromNGD(max_rank=20, gramian="linearized")
+    shapes = jax.eval_shape(lambda: solver.init(problem, problem.params, jax.random.key(0)))
+    found = jax.jit(solver.step).lower(problem, problem.params, shapes).compile().memory_analysis()
+    taken = found.temp_size_in_bytes + found.output_size_in_bytes + found.argument_size_in_bytes
+    fit(solver, problem, 2 * taken)
+    with pytest.raises(ValueError, match="linearized"):
+        fit(solver, problem, taken // 2)
 
 
 @pytest.mark.parametrize(
