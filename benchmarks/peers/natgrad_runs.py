@@ -26,12 +26,12 @@ SETTINGS = {
 def main() -> None:
     """One run."""
     options = paper.arguments(__doc__, tuple(SETTINGS))
-    problem, preset = paper.problem_of(options)
     name, recipe = SETTINGS[options.setting]
-    chosen = {**(preset.published if recipe == "published" else preset.solver), "max_rank": options.rank}
+    problem, preset = paper.problem_of(options, recipe)
+    chosen = dict(preset.published if recipe == "published" else preset.solver)
+    chosen |= {} if options.rank is None else {"max_rank": options.rank}
     evaluate = paper.evaluator(problem)
     bare = eqx.tree_at(lambda p: p.norms, problem, None, is_leaf=lambda x: x is problem.norms)
-    record = paper.recorder("natgrad", problem, options)
     seen: dict[str, Any] = {}
 
     def callback(row: dict[str, Any]) -> str | None:
@@ -47,16 +47,18 @@ def main() -> None:
             seen["h1"] = errors["h1"]
 
     solver = optimizers.build(name, recipe, chosen, options.steps)
-    solution = ng.solve(
-        bare,
-        solver,
-        options.steps,
-        key=jax.random.key(options.seed),
-        time_limit=options.seconds,
-        callback=callback,
-        checkpoint=checkpoint,
-        progress=False,
-    )
+    with paper.alone(options.lock):
+        record = paper.recorder("natgrad", problem, options)
+        solution = ng.solve(
+            bare,
+            solver,
+            options.steps,
+            key=jax.random.key(options.seed),
+            time_limit=options.seconds,
+            callback=callback,
+            checkpoint=checkpoint,
+            progress=False,
+        )
     with record.paused():
         errors = evaluate(solution.params)
     record.add(solution.steps, errors, solution.time, loss=solution.loss)

@@ -1,7 +1,9 @@
 """What the runs of both packages on the paper's problems share: command line, problem, errors, record."""
 
 import argparse
-from collections.abc import Callable, Sequence
+import fcntl
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +27,36 @@ def arguments(doc: str | None, settings: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=120.0, help="of stepping, at most")
     parser.add_argument("--stop-at", type=float, default=0.0, help="stop at this relative H¹ error")
     parser.add_argument("--every", type=int, default=5, help="accepted steps between two evaluations of the error")
-    parser.add_argument("--rank", type=int, help="of the preconditioner, at most; the preset's by default")
+    parser.add_argument("--rank", type=int, help="of the preconditioner, at most; natgrad's own or randngd's 500 else")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="options of the problem")
+    parser.add_argument("--lock", type=Path, help="a file: of runs started together with it, one steps at a time")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args()
 
 
-def problem_of(options: argparse.Namespace) -> tuple[Problem, zoo.Preset]:
-    """The problem as the zoo builds it, and its preset."""
+def problem_of(options: argparse.Namespace, recipe: str = "published") -> tuple[Problem, zoo.Preset]:
+    """The problem with the points of the paper, and its preset; the metric is the recipe's."""
     benchmark = zoo.get(options.problem)
     changes: dict[str, Any] = dict(change.split("=", 1) for change in options.set)
     changes = {key: int(value) if value.isdigit() else value for key, value in changes.items()}
     preset = benchmark.preset(options.preset)
     if options.steps is None:
         options.steps = preset.steps["ngd"]
-    if options.rank is None:
-        options.rank = preset.solver.get("max_rank", 500)
-    return benchmark.problem(jax.random.key(options.seed), options.preset, **changes), preset
+    if recipe != "published":
+        changes = {key: value for key, value in preset.as_published.items() if key != "metric"} | changes
+    return benchmark.problem(jax.random.key(options.seed), options.preset, recipe, **changes), preset
+
+
+@contextmanager
+def alone(lock: Path | None) -> Iterator[None]:
+    """Inside, no other run with the same lock is."""
+    if lock is None:
+        yield
+        return
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def evaluator(problem: Problem) -> Callable[[Any], dict[str, float]]:

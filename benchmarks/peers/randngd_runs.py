@@ -12,7 +12,9 @@ Steps are those that a line search accepted; they run in a compiled loop, as in 
 time. Errors are evaluated between the loops, off the clock.
 """
 
+import argparse
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import equinox as eqx
@@ -23,6 +25,7 @@ import randngd
 from jax.experimental import sparse
 
 from benchmarks.peers import paper
+from benchmarks.peers.record import Recorder
 from natgrad.fem import STIFFNESS
 from natgrad.problem import Problem
 from natgrad.problem.feinn import FEINN
@@ -137,11 +140,21 @@ def main() -> None:
     """One run."""
     options = paper.arguments(__doc__, SETTINGS)
     problem, _ = paper.problem_of(options)
+    options.rank = options.rank or 500
     evaluate = paper.evaluator(problem)
     record = paper.recorder("randngd", problem, options)
     solver = solver_of(problem, options.problem, options.setting, options.rank, options.seed)
     loop = Loop(solver, problem.loss, problem.params, options.every)
     record.ready()
+    with ExitStack() as stack:
+        with record.paused():
+            stack.enter_context(paper.alone(options.lock))
+        train(loop, problem, evaluate, record, options)
+    paper.finish(record, options)
+
+
+def train(loop: Loop, problem: Problem, evaluate: Callable, record: Recorder, options: argparse.Namespace) -> None:
+    """Steps until there is a reason to stop."""
     step, record.status = 0, "steps"
     while step < options.steps:
         before, step = step, loop()
@@ -158,7 +171,6 @@ def main() -> None:
         if hit := [reason for reason, holds in reasons.items() if holds]:
             record.status = hit[0]
             break
-    paper.finish(record, options)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,8 @@ def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]
         config.optimizer, config.recipe, preset.published if config.recipe == "published" else preset.solver, steps
     )
     of_problem, of_solver = _sort(config.settings, benchmark, solver)
-    chosen = {name: parameter.default for name, parameter in benchmark.options.items()} | dict(preset.options)
+    chosen = {name: parameter.default for name, parameter in benchmark.options.items()}
+    chosen |= preset.build_options(config.recipe)
     for key, text in of_problem:
         chosen[key] = parse(f"problem.{key}", text, benchmark.options[key].annotation, benchmark.options[key].default)
     # Parts first: the options of a part that is exchanged are those of the new one.

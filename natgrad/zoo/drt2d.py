@@ -52,7 +52,7 @@ def build(key, *, width: int = 64, depth: int = 3, cells: int = 30, degree: int 
 
 options, paper = (
     {"width": 24, "cells": 8},
-    Preset({"metric": "h1"}, budget(ngd=1_000, quasi_newton=25_000, adam=75_000)),
+    Preset({}, budget(ngd=1_000, quasi_newton=25_000, adam=75_000), as_published={"metric": "h1"}),
 )
 small = Preset(options, budget(ngd=150, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, error=1.2e-3)
 title, equation = "Diffusion, reaction, transport in 2D, finite elements", "−∇·(κ∇u) + β·∇u + σu = f in (0,1)²"

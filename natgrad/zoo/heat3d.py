@@ -1,6 +1,9 @@
 """The heat equation in 3+1 dimensions (section 5.1.2 of the paper): u_t − Δu = f, points (t, x, y, z).
 
-The paper has 1,000 boundary points and does not say how they are split: here half of them carry the initial condition.
+The paper has 10,000 points inside and 1,000 on the boundary, and does not say how the latter are split: here half of
+them carry the initial condition. These few are what limits the error (8e-7; the loss on other points is ten times that
+of training). The default recipe has as many points in all, of one spacing h inside (h⁻⁴), on the six sides (6h⁻³) and
+at t = 0 (h⁻³), by a Sobol sequence.
 """
 
 import jax
@@ -30,22 +33,30 @@ def fixed(u, x):
 
 
 def build(
-    key, *, width: int = 64, depth: int = 3, interior: int = 10_000, boundary: int = 500, initial: int = 500
+    key,
+    *,
+    width: int = 64,
+    depth: int = 3,
+    interior: int = 6_100,
+    boundary: int = 4_200,
+    initial: int = 700,
+    rule: str = "sobol",
 ) -> LeastSquares:
     net, inside, rim, start = jax.random.split(key, 4)
     return LeastSquares(
         MLP(in_size=4, out_size=1, width=width, depth=depth, key=net),
-        pde=Residual(heat, DOMAIN.interior(interior, key=inside)),
-        boundary=Residual(fixed, DOMAIN.boundary(boundary, key=rim)),
-        initial=Residual(fixed, DOMAIN.initial(initial, key=start)),
+        pde=Residual(heat, DOMAIN.interior(interior, key=inside, rule=rule)),
+        boundary=Residual(fixed, DOMAIN.boundary(boundary, key=rim, rule=rule)),
+        initial=Residual(fixed, DOMAIN.initial(initial, key=start, rule=rule)),
         exact=exact,
     )
 
 
-options = {"width": 32, "depth": 2, "interior": 1_500, "boundary": 400, "initial": 200}
+options = {"width": 32, "depth": 2, "interior": 1_500, "boundary": 400, "initial": 200, "rule": "monte-carlo"}
+points = {"interior": 10_000, "boundary": 500, "initial": 500, "rule": "monte-carlo"}
 steps = budget(ngd=60, quasi_newton=2_000, adam=10_000)
 small = Preset(options, steps, {"max_rank": 300}, error=1.1e-4)  # measured 5.4e-5
-paper = Preset({}, budget(ngd=1_000, quasi_newton=50_000, adam=150_000))
+paper = Preset({}, budget(ngd=1_000, quasi_newton=50_000, adam=150_000), as_published=points)
 benchmark = register(
     Benchmark(
         name="heat3d",

@@ -160,10 +160,12 @@ def test_papers_presets():
     """Points and budgets: Appendix B of the paper."""
     for name in PAPER:
         preset = zoo.get(name).presets["paper"]
-        options = {k: v for k, v in zoo.get(name).options.items() if k in ("interior", "boundary", "initial")}
-        assert options["interior"].default == 10_000
-        assert sum(p.default for k, p in options.items() if k != "interior") == 1_000
-        assert preset.options == {}
+        defaults = {key: parameter.default for key, parameter in zoo.get(name).options.items()}
+        for recipe in ("published", "default"):
+            options = defaults | preset.build_options(recipe)
+            points = [options[key] for key in ("interior", "boundary", "initial") if key in options]
+            assert sum(points) == 11_000
+            assert recipe == "default" or points[0] == 10_000
         assert preset.steps["ngd"] == (2_000 if name == "kovasznay" else 1_000)
     assert zoo.get("kovasznay").presets["paper"].published["damping"] is ng.damping.LevenbergMarquardt
 
