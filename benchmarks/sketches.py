@@ -1,6 +1,6 @@
 """Low-rank approximations of a Gramian side by side: time, error in the trace norm, and what they are worth to pCG.
 
-    python -m benchmarks.sketches [--points 1000] [--width 24] [--warmup 30] [--ranks 100 200 400]
+    python -m benchmarks.sketches [--points 1000] [--width 24] [--warmup 30] [--ranks 200 400 600]
 
 G is that of 3D Poisson after some steps of training, and a synthetic one: AᵀA with singular values of A falling off
 geometrically over `--decay` decades, in random orthonormal bases. The Nyström approximations Ĝ = FFᵀ are made as
@@ -121,7 +121,7 @@ if __name__ == "__main__":
     parser.add_argument("--width", type=int, default=24)
     parser.add_argument("--warmup", type=int, default=30, help="steps of training before G is taken")
     parser.add_argument("--decay", type=float, default=15.0, help="decades the synthetic singular values fall by")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[100, 200, 400])
+    parser.add_argument("--ranks", type=int, nargs="+", default=[200, 400, 600])
     options = parser.parse_args()
     print(description())
     print(f"\nPoisson 3D after {options.warmup} steps")
