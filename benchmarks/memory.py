@@ -2,12 +2,14 @@
 
     python -m benchmarks.memory [--points 10000] [--width 64] [--rank 500] [--batch 1000]
     python -m benchmarks.memory --table
+    python -m benchmarks.memory --plans
     python -m benchmarks.memory --step nystrom --width 255 --points 18182 --batch 100 --memory 4e9
 
 The first: one process a strategy builds the Gramian, sketches it with ℓ vectors, takes its diagonal and ten products
 with a vector; reported is the growth of the process' peak resident memory over what it had when the problem was set up.
 `--table`: what XLA allocates for the same work (its own account of temporaries and results, before anything runs) over
-p and q, and the exponents in both. `--step`: one step of an optimizer within a budget, in a process of its own: XLA's
+p and q, and the exponents in both. `--plans`: its account of whole steps, in activations R by strategy and in arrays of
+p×ℓ by preconditioner. `--step`: one step of an optimizer within a budget, in a process of its own: XLA's
 account of it, and with `--execute` the peak resident memory after running it.
 """
 
@@ -89,6 +91,39 @@ def table(rank: int, batch: int) -> None:
         print(f"{strategy:12s} " + "\n             ".join(parts), flush=True)
 
 
+def planned(problem, solver) -> int:
+    """The bytes that XLA plans for a step."""
+    import jax
+
+    shapes = jax.eval_shape(lambda: solver.init(problem, problem.params, jax.random.key(0)))
+    found = jax.jit(solver.step).lower(problem, problem.params, shapes).compile().memory_analysis()
+    return found.temp_size_in_bytes + found.output_size_in_bytes + found.argument_size_in_bytes
+
+
+def plans() -> None:
+    """Steps with many points and a small rank by strategy, and with few points and a large one by preconditioner."""
+    import natgrad as ng
+    from benchmarks.step import poisson3d
+    from natgrad.optim.memory import activations
+
+    problem, rank, batch = poisson3d(4000, 32), 20, 50
+    p, q, R = problem.num_parameters, problem.num_rows, activations(problem)
+    print(f"p = {p}, q = {q}, ℓ = {rank}, B = {batch}; R = {R / 1e6:.0f} MB")
+    for strategy, held in {"jacobian": q * p, "batched": 2 * p * batch, "linearized": 0}.items():
+        total = planned(problem, ng.NystromNGD(max_rank=rank, gramian=strategy, batch=batch))
+        print(f"{strategy:12s} {total / 1e6:6.0f} MB, {(total - 8 * held) / R:5.1f} R beyond its rows", flush=True)
+    problem, rank, batch = poisson3d(200, 100), 300, 20
+    p, R = problem.num_parameters, activations(problem)
+    print(f"p = {p}, q = {problem.num_rows}, ℓ = {rank}, B = {batch}; R = {R / 1e6:.0f} MB")
+    builders = {f"Nyström {m}": ng.Nystrom(max_rank=rank, method=m) for m in ("factor", "cholesky", "svd")}
+    builders["Nyström factor, Gaussian"] = ng.Nystrom(max_rank=rank, test="gaussian")
+    builders |= {f"RPCholesky {m}": ng.RPCholesky(max_rank=rank, method=m) for m in ("factor", "eigh", "woodbury")}
+    for name, builder in builders.items():
+        total = planned(problem, ng.NaturalGradient(direction=ng.PCG(builder), gramian="batched", batch=batch))
+        copies = (total - 2 * R - 16 * p * batch) / (8 * p * rank)
+        print(f"{name:25s} {total / 1e6:6.0f} MB, {copies:4.1f} arrays of p×ℓ beyond 2R + 2pB", flush=True)
+
+
 def step(name: str, points: int, width: int, rank: int, batch: int, memory: float, execute: bool) -> None:
     """One step of an optimizer: what fits, XLA's account of it, and the process' peak."""
     import jax
@@ -122,6 +157,7 @@ if __name__ == "__main__":
     parser.add_argument("--batch", type=int, default=1000)
     parser.add_argument("--strategy", choices=STRATEGIES, help="measure this one in this process")
     parser.add_argument("--table", action="store_true", help="XLA's account over p and q")
+    parser.add_argument("--plans", action="store_true", help="XLA's account of whole steps")
     parser.add_argument("--step", choices=("nystrom", "rpcholesky"), help="a whole step of this optimizer")
     parser.add_argument("--memory", type=float, default=4e9, help="the budget of --step in bytes")
     parser.add_argument("--execute", action="store_true", help="run the step, and report the process' peak")
@@ -132,6 +168,9 @@ if __name__ == "__main__":
         sys.exit()
     if options.table:
         table(min(options.rank, 100), min(options.batch, 100))
+        sys.exit()
+    if options.plans:
+        plans()
         sys.exit()
     if options.step:
         step(options.step, *sizes, options.memory, options.execute)
