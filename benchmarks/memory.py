@@ -28,7 +28,7 @@ POINTS = (500, 1000, 2000, 4000, 8000)
 
 def peak() -> float:
     """Peak resident memory of this process in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def products(strategy: str, batch: int) -> Callable:
