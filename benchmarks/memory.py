@@ -120,8 +120,8 @@ def plans() -> None:
     builders |= {f"RPCholesky {m}": ng.RPCholesky(max_rank=rank, method=m) for m in ("factor", "eigh", "woodbury")}
     for name, builder in builders.items():
         total = planned(problem, ng.NaturalGradient(direction=ng.PCG(builder), gramian="batched", batch=batch))
-        copies = (total - 2 * R - 16 * p * batch) / (8 * p * rank)
-        print(f"{name:25s} {total / 1e6:6.0f} MB, {copies:4.1f} arrays of p×ℓ beyond 2R + 2pB", flush=True)
+        copies = (total - R / 4 - 16 * p * batch) / (8 * p * rank)
+        print(f"{name:25s} {total / 1e6:6.0f} MB, {copies:4.1f} arrays of p×ℓ beyond R/4 + 2pB", flush=True)
 
 
 def step(name: str, points: int, width: int, rank: int, batch: int, memory: float, execute: bool) -> None:

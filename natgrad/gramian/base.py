@@ -12,6 +12,7 @@ damping: μ belongs to the direction solver. Vectors are flat, in the order of `
 """
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -109,6 +110,10 @@ class Gramian(eqx.Module):
         tangent = ravel_pytree(self.params)[1](v)
         return jax.jvp(lambda p: weighted_features(self.problem, p, self.params), (self.params,), (tangent,))[1]
 
+    def curvature(self, v: Float[Array, " p"]) -> Float[Array, " rows"]:
+        """∂²F/∂θ² [v, v]."""
+        return second_directional(self.problem, self.params, ravel_pytree(self.params)[1](v))
+
     def kernel(self, squares: Float[Array, " p"] | None = None) -> Float[Array, "rows rows"]:
         """A diag(squares) Aᵀ, dense; squares are 1 by default."""
         raise ValueError(f"the Gramian {type(self).__name__} couples the rows: it has no kernel A Aᵀ")
@@ -192,7 +197,11 @@ def weighted_jacobian(
 
 def second_directional(problem: Problem, params: PyTree, direction: PyTree) -> Float[Array, " rows"]:
     """∂²F/∂θ² [v, v]: how far the features bend away from their tangent along v (two nested forward passes)."""
-    features = lambda p: feature_values(problem, p, params)
+    return second(lambda p: feature_values(problem, p, params), params, direction)
+
+
+def second(features: Callable[[PyTree], Array], params: PyTree, direction: PyTree) -> Array:
+    """The second derivative of features along a direction."""
     first = lambda p: jax.jvp(features, (p,), (direction,))[1]
     return jax.jvp(first, (params,), (direction,))[1]
 

@@ -5,7 +5,7 @@ Blocks whose number of points is not a multiple of B are filled up with copies o
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import Gramian, pull, root, weighted_jacobian
+from natgrad.gramian.base import Gramian, root, second, weighted_jacobian
 from natgrad.gramian.neighbours import NeighbourBatches
 from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, row_gram
 from natgrad.parallel import total as add_up
@@ -65,20 +65,8 @@ class BatchedJacobian(Gramian):
         return self._by_rows(rows)
 
     def pull_many(self, values: Float[Array, "rows m"]) -> Float[Array, "p m"]:
-        result, start = jnp.zeros((values.shape[1], self.size), self.problem.dtype), 0
-        for block in self.problem.features:
-            inputs, weights = _split((block.inputs, block.weights), self.batch)
-            own = values[start : start + block.rows]
-            own = jnp.pad(own, ((0, weights.size * block.size - block.rows), (0, 0)))
-            own = own.reshape(len(weights), -1, values.shape[1])
-            start += block.rows
-
-            def add(total: Array, batch: tuple, block: Features = block) -> tuple[Array, None]:
-                *points, rows = batch
-                return total + cross(weighted_jacobian(self.problem, block, self.params, *points), rows), None
-
-            result, _ = jax.lax.scan(add, result, (inputs, weights, own))
-        return add_up(result).T
+        start = jnp.zeros((values.shape[1], self.size), self.problem.dtype)
+        return self._sum_rows(cross, start, values).T
 
     def diagonal(self) -> Float[Array, " p"]:
         return self._sum_rows(gram_diagonal, jnp.zeros(self.size, self.problem.dtype))
@@ -91,7 +79,14 @@ class BatchedJacobian(Gramian):
         return self._sum_rows(gram, jnp.zeros((self.size, self.size), self.problem.dtype))
 
     def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
-        return pull(self.problem, self.params, values)
+        def product(block: Features, inputs: tuple[Array, ...], weights: Array, rows: Array) -> Array:
+            frozen = jax.lax.stop_gradient(self.problem.network(self.params))
+            _, vjp = jax.vjp(lambda p: block.at(self.problem.network(p), frozen, inputs), self.params)
+            scale = root(block.metric_weights(frozen, inputs, weights))[:, None]
+            (out,) = vjp(scale * rows.reshape(-1, block.size))
+            return ravel_pytree(out)[0]
+
+        return self._sum(product, jnp.zeros(self.size, self.problem.dtype), values)
 
     def push(self, v: Float[Array, " p"]) -> Float[Array, " rows"]:
         tangent = ravel_pytree(self.params)[1](v)
@@ -102,6 +97,15 @@ class BatchedJacobian(Gramian):
             features = lambda p: block.at(self.problem.network(p), frozen, inputs)
             out = jax.jvp(features, (self.params,), (tangent,))[1]
             return (root(block.metric_weights(frozen, inputs, weights))[:, None] * out).ravel()
+
+        return self._by_rows(rows)
+
+    def curvature(self, v: Float[Array, " p"]) -> Float[Array, " rows"]:
+        tangent = ravel_pytree(self.params)[1](v)
+
+        def rows(batch: tuple, block: Features) -> Array:
+            frozen = jax.lax.stop_gradient(self.problem.network(self.params))
+            return second(lambda p: block.at(self.problem.network(p), frozen, batch[0]), self.params, tangent).ravel()
 
         return self._by_rows(rows)
 
@@ -140,23 +144,27 @@ class BatchedJacobian(Gramian):
         joined = [part.reshape(-1, *part.shape[2:])[: f.rows] for f, part in zip(blocks, parts, strict=True)]
         return jnp.concatenate(joined)
 
-    def _sum_rows(self, product: Callable[[Array], Array], start: Array) -> Array:
-        """Σ_b product(A_b)."""
-        return self._sum(
-            lambda block, inputs, weights: product(
-                weighted_jacobian(self.problem, block, self.params, inputs, weights)
-            ),
-            start,
-        )
+    def _sum_rows(self, product: Callable[..., Array], start: Array, values: Array | None = None) -> Array:
+        """Σ_b product(A_b), or product(A_b, values_b)."""
 
-    def _sum(self, contribution: Callable, total: Array) -> Array:
-        """The sum of the contributions of all batches, one after the other."""
+        def contribution(block: Features, inputs: tuple[Array, ...], weights: Array, *rows: Array) -> Array:
+            return product(weighted_jacobian(self.problem, block, self.params, inputs, weights), *rows)
+
+        return self._sum(contribution, start, values)
+
+    def _sum(self, contribution: Callable, total: Array, values: Array | None = None) -> Array:
+        """The sum of the contributions of all batches, one after the other; `values` has a row for each of A."""
+        start = 0
         for block in self.problem.features:
-            batches = _split((block.inputs, block.weights), self.batch)
+            batches: tuple[Any, ...] = _split((block.inputs, block.weights), self.batch)
+            if values is not None:
+                own = values[start : start + block.rows]
+                own = jnp.pad(own, [(0, batches[1].size * block.size - block.rows)] + [(0, 0)] * (own.ndim - 1))
+                batches = (*batches, own.reshape(len(batches[1]), -1, *own.shape[1:]))
+                start += block.rows
 
             def add(total: Array, batch: tuple, block: Features = block) -> tuple[Array, None]:
-                inputs, weights = batch
-                return total + contribution(block, inputs, weights), None
+                return total + contribution(block, *batch), None
 
             total, _ = jax.lax.scan(add, total, batches)
         return add_up(total)

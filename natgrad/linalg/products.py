@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from natgrad.parallel import inside
 
 LARGE = 2e9  # flops; below, a call into NumPy costs more than it saves
+PIECE = 2**23  # numbers that such a call is given at a time: it copies them
 
 matmul = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
@@ -29,7 +30,14 @@ def gram(A: Float[Array, "q p"]) -> Float[Array, "p p"]:
         rows = np.asarray(A)
         return rows.T @ rows  # NumPy sees the symmetry
 
-    return jax.pure_callback(syrk, jax.ShapeDtypeStruct((p, p), A.dtype), A, vmap_method="sequential")
+    def part(A: Array) -> Array:
+        return jax.pure_callback(syrk, jax.ShapeDtypeStruct((p, p), A.dtype), A, vmap_method="sequential")
+
+    rows = max(p, PIECE // p)
+    if q <= rows:
+        return part(A)
+    add = lambda k, total: total + part(jax.lax.dynamic_slice_in_dim(A, k * rows, rows))
+    return jax.lax.fori_loop(0, q // rows, add, part(A[q // rows * rows :]))
 
 
 def row_gram(A: Float[Array, "q p"], B: Float[Array, "m p"]) -> Float[Array, "q m"]:

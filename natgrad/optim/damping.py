@@ -79,6 +79,33 @@ class LossPower(Damping):
         return self.scale * jnp.abs(loss) ** self.power
 
 
+class FollowSteps(Damping):
+    """μ goes up tenfold after a step shorter than `short` and down tenfold after a longer one, between two bounds:
+
+        max(γ·eps·λ̂₁, low·L)  ≤  μ  ≤  high·L²    (or the lower bound, where that is larger).
+
+    The upper bound is the paper's rule. Alone it is far too much for equations that are linear, where steps are good at
+    any μ, and what nonlinear ones need before their loss is small. It falls with the loss, so that μ is at the lower
+    bound in the end, whatever the steps: `ng.FullNGD(damping=ng.damping.FollowSteps(gamma=10))`.
+    """
+
+    gamma: float = eqx.field(static=True, default=10.0)
+    low: float = eqx.field(static=True, default=1e-10)
+    high: float = eqx.field(static=True, default=1e-4)
+    short: float = eqx.field(static=True, default=0.2)
+    factor: float = eqx.field(static=True, default=10.0)
+
+    def init(self, dtype):
+        return host.array(jnp.inf, dtype)
+
+    def extra(self, state, loss, gradient_norm, iteration):
+        low = self.low * jnp.abs(loss)
+        return jnp.clip(state, low, jnp.maximum(low, self.high * loss**2))
+
+    def update(self, state, *, mu, step, gain):
+        return mu * jnp.where(step < self.short, self.factor, 1 / self.factor)
+
+
 class GradientPower(Damping):
     """μ = max(γ·eps·λ̂₁, c·‖∇L‖^α), with c = `scale` and α = `power` (section 4.3 of the paper)."""
 
@@ -123,7 +150,8 @@ class LevenbergMarquardt(Damping):
 
 
 class Auto(Damping):
-    """`LossPower` for least squares, `LevenbergMarquardt` for energies; with `published` the paper's `Geometric`.
+    """`FollowSteps` for least squares, `LevenbergMarquardt` for energies; with `published` the paper's `LossPower` and
+    `Geometric`.
 
     2⁻ᵏ is gone after some 30 steps, whether the minimum is near by then or not: on meshes with corners and holes the
     steps become short there, and a rule that looks at them came 10 to 50 times further in 60 steps.
@@ -134,7 +162,7 @@ class Auto(Damping):
 
     def resolve(self, problem: Problem) -> Damping:
         if problem.least_squares:
-            return LossPower(self.gamma)
+            return LossPower(self.gamma) if self.published else FollowSteps(self.gamma)
         return Geometric(self.gamma) if self.published else LevenbergMarquardt(self.gamma)
 
     def extra(self, state, loss, gradient_norm, iteration):

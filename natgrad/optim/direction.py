@@ -226,7 +226,7 @@ class PCG(Direction):
             return Solve(result.x, result.iterations, result.residual)
 
         system = PCGSystem(value, approximation.largest, approximation.rank, solve, stale, scale)
-        return system, PCGState(self.preconditioner.keep(approximation), state.failed)
+        return system, PCGState(self.preconditioner.keep(approximation, state.approximation), state.failed)
 
     def _stale(self, gramian: Gramian, mu: MuRule, approximation: Approximation, key: PRNGKeyArray) -> Array:
         """Whether P⁻¹(G + μI) is far from the identity on a random vector in the range of the approximation.

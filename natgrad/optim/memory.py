@@ -2,8 +2,9 @@
 
 What a step holds at its peak on a device with q rows, in numbers of 8 (or 4) bytes (measured in docs/memory.md):
 
-    the Gramian       assembled p², jacobian qp, batched 2pB, linearized (4 + k)R
-    the direction     Direct 6p²; Kernel 6q²; PCG 9pℓ, its sketch, its basis and the factors between them
+    the Gramian       assembled p², jacobian qp, batched 2pB
+    derivatives       at all points at once: 2R, batched R/2, linearized (4 + k)R
+    the direction     Direct 6p²; Kernel 6q²; PCG 9pℓ, its sketch, its basis and what lies between them; 4pℓ by "factor"
 
 R are the activations: what a derivative at all points keeps of the forward pass, k ≤ 16 the vectors that go through the
 network at a time. `fit` leaves what was asked for alone where it fits, caps ℓ by what the Gramian leaves, and says in
@@ -21,7 +22,7 @@ from natgrad.optim.direction import PCG, Direct
 from natgrad.optim.kernel import Kernel
 from natgrad.problem import Problem
 
-COPIES = {"sketch": 9, "matrix": 6}  # of p×ℓ and p×p (or q×q) arrays at the peak of a step
+COPIES = {"factor": 4, "sketch": 9, "matrix": 6}  # of p×ℓ and p×p (or q×q) arrays at the peak of a step
 LEAST_RANK = 10
 
 
@@ -44,15 +45,15 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
         rows = problem.num_rows
         _check(COPIES["matrix"] * rows * rows * item, budget, f"the {rows}×{rows} kernel", "fewer points, or PCG")
     strategy, batch, _ = choose(problem, solver.gramian, solver.batch, budget)
-    if strategy == "linearized":
-        points = sum(block.num_points for block in problem.features)
-        held = (4 + max(1, min(COLUMNS, POINTS // points))) * activations(problem)
-    else:
-        held = item * {"assembled": p * p, "jacobian": q * p, "batched": 2 * p * batch}[strategy]
+    points = sum(block.num_points for block in problem.features)
+    passes = {"batched": 0.5, "linearized": 4 + max(1, min(COLUMNS, POINTS // points))}.get(strategy, 2)
+    held = item * {"assembled": p * p, "jacobian": q * p, "batched": 2 * p * batch}.get(strategy, 0)
+    held += int(passes * activations(problem))
     _check(held, budget, f"the Gramian by strategy {strategy!r}", "gramian='batched' with a smaller batch")
     preconditioner: Any = getattr(direction, "preconditioner", None)
     if isinstance(direction, PCG) and (rank := getattr(preconditioner, "max_rank", 0)):
-        left, column = budget - held, COPIES["sketch"] * p * item
+        copies = COPIES.get(getattr(preconditioner, "method", "sketch"), COPIES["sketch"])
+        left, column = budget - held, copies * p * item
         least = min(LEAST_RANK, rank, p)
         _check(column * least, left, f"a preconditioner of rank {least}", "more memory, or gramian='batched'")
         if left < column * min(rank, p):

@@ -28,7 +28,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad import host
-from natgrad.gramian import check_strategy, gramian, second_directional
+from natgrad.gramian import check_strategy, gramian
 from natgrad.optim.damping import Auto, Damping
 from natgrad.optim.direction import Direction
 from natgrad.optim.kernel import Suited
@@ -150,7 +150,7 @@ class NaturalGradient(eqx.Module):
         v = _descent(solve.x, gradient, system)
         slope = gradient @ v
         if self.acceleration:
-            bend = G.weigh(second_directional(problem, params, unravel(v)))
+            bend = G.weigh(G.curvature(v))
             correction = system.correct(G.pull(bend), state.bent, rows=bend)
             a = jnp.where(jnp.all(jnp.isfinite(correction.x)), correction.x, 0.0)
             iterations = solve.iterations + correction.iterations

@@ -81,8 +81,8 @@ class Preconditioner(eqx.Module):
     def inverse(self, approximation: Any, mu: Float[Array, ""]) -> Callable[[Array], Array]:
         """v ↦ P⁻¹ v."""
 
-    def keep(self, approximation: Any) -> Any:
-        """What the next step needs of an approximation: the state."""
+    def keep(self, approximation: Any, state: Any) -> Any:
+        """What the next step needs of an approximation, and of the state it was built from: the state."""
         return approximation
 
     def adapt(self, state: Any, iterations: Int[Array, ""]) -> Any:

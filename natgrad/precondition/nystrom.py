@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Int
 
 from natgrad import host
 from natgrad.linalg import (
@@ -39,13 +40,25 @@ METHODS = ("factor", "cholesky", "svd")
 FEW, MANY = 4, 12  # inner iterations below and above which a factored preconditioner gets narrower and wider
 
 
+class Width(eqx.Module):
+    """Which of the widths of a factor is next.
+
+    `least`: one that was too narrow once is not tried again; G has more directions as training goes on. `ample`: the
+    last factor had more columns than G has directions above round-off, and a wider one would have no more of these.
+    """
+
+    index: Int[Array, ""]
+    least: Int[Array, ""]
+    ample: Bool[Array, ""]
+
+
 class Nystrom(Preconditioner):
     """Ĝ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ.
 
     Arguments:
         test: Ω of sparse "signs" or "gaussian"; "sampling" takes columns of G with probability proportional to its
             diagonal, "uniform" with equal probability.
-        max_rank: ℓ_max.
+        max_rank: ℓ_max; a "factor" of more than 256 columns has at most half as many as there are parameters.
         method: "factor", "cholesky" or "svd", see the module's header; the others are for the last two:
         increase: δℓ, by how much the rank grows.
         ratio: r, the ratio λ̂/μ at which eigenvalues stop mattering.
@@ -76,7 +89,8 @@ class Nystrom(Preconditioner):
 
     def init(self, size, dtype, key):
         if self.method == "factor":
-            return host.array(len(self._widths(size)) - 1, np.int32), host.array(False, np.bool_)  # width, is it ample?
+            widest = host.array(len(self._widths(size)) - 1, np.int32)
+            return Width(widest, host.array(0, np.int32), host.array(False, np.bool_))
         return empty(size, min(self.max_rank, size), self.increase, dtype)
 
     def build(self, gramian, mu, state, key):
@@ -89,22 +103,24 @@ class Nystrom(Preconditioner):
             return factor_preconditioner(approximation.V, approximation.H, mu)
         return nystrom_preconditioner(approximation.found(), mu)
 
-    def keep(self, approximation):
-        if isinstance(approximation, Factored):
-            widths = jnp.asarray(self._widths(approximation.V.shape[0]))
-            index = jnp.searchsorted(widths, approximation.rank).astype(jnp.int32)
-            return index, approximation.rank < widths[index]
-        return approximation
+    def keep(self, approximation, state):
+        if not isinstance(approximation, Factored):
+            return approximation
+        widths = jnp.asarray(self._widths(approximation.V.shape[0]))
+        index = jnp.searchsorted(widths, approximation.rank).astype(jnp.int32)
+        return Width(index, state.least, approximation.rank < widths[index])
 
     def adapt(self, state, iterations):
         if self.method != "factor":
             return state
-        index, ample = state
-        change = jnp.where((iterations > MANY) & ~ample, 1, jnp.where(iterations < FEW, -1, 0))
-        return jnp.clip(index + change, 0, self.levels - 1).astype(jnp.int32), ample
+        wider, narrower = (iterations > MANY) & ~state.ample, iterations < FEW
+        least = jnp.where(wider, jnp.minimum(state.index + 1, self.levels - 1), state.least).astype(jnp.int32)
+        down = jnp.where(narrower, jnp.maximum(state.index - 1, jnp.minimum(state.index, least)), state.index)
+        return Width(jnp.where(wider, least, down).astype(jnp.int32), least, state.ample)
 
     def _widths(self, size: int) -> list[int]:
-        full = min(self.max_rank, size)
+        half = max(size // 2, 256) if self.method == "factor" else size  # beyond, pCG would cost less
+        full = min(self.max_rank, half, size)
         return sorted({max(1, -(-full // 2**level)) for level in range(self.levels)})
 
     def _indices(self, gramian, key, width):
@@ -126,7 +142,7 @@ class Nystrom(Preconditioner):
 
         if len(widths) == 1:
             return branch(widths[0])
-        index = jnp.minimum(state[0], len(widths) - 1)
+        index = jnp.minimum(state.index, len(widths) - 1)
         return jax.lax.switch(index, [lambda w=w: branch(w) for w in widths])
 
     def _decomposed(self, gramian, mu, state, key) -> Approximation:

@@ -99,5 +99,5 @@ class RPCholesky(Preconditioner):
             return nystrom_preconditioner(approximation.found(), mu)
         return rpcholesky_preconditioner(approximation.basis, mu, method=self.method)
 
-    def keep(self, approximation) -> Approximation | Float[Array, ""]:
+    def keep(self, approximation, state) -> Approximation | Float[Array, ""]:
         return approximation.largest if isinstance(approximation, Factored) else approximation

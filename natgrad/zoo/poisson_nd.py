@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from natgrad.calculus import laplacian
 from natgrad.domains import Box
 from natgrad.networks import MLP
+from natgrad.optim.damping import Spectral
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -69,12 +70,14 @@ steps = budget(ngd=80, quasi_newton=2_000, adam=10_000)
 small = Preset(options, steps, {"max_rank": 300}, error=1e-3)  # measured 9.3e-6 and, with other round-off, 3.5e-4
 
 
-def fresh(dim: int, width: tuple[int, ...], interior: int, boundary: int, steps: int) -> Preset:
-    """The sizes of Dangel, Müller and Zeinhofer, fresh points every step, and the weight that makes an error on the
-    boundary count as the same error inside does: (dπ²)² over the measure 2d of the boundary."""
-    weight = round(dim * math.pi**4 / 2)
+def fresh(dim: int, width: tuple[int, ...], interior: int, boundary: int, weight: float, mu: float) -> Preset:
+    """The networks of Dangel, Müller and Zeinhofer, fresh points every step, μ = `mu`·λ̂₁.
+
+    A weight of dπ⁴/2, (dπ²)² over the measure 2d of the boundary, makes an error there count as the same error inside.
+    """
     options = {"dim": dim, "width": width, "interior": interior, "boundary": boundary, "weight": weight, "fresh": True}
-    return Preset(options, budget(ngd=steps, quasi_newton=steps, adam=10 * steps))
+    solver = {"gamma": mu / float(jnp.finfo(jnp.float64).eps), "damping": Spectral}
+    return Preset(options, budget(ngd=200, quasi_newton=2_000, adam=20_000), solver)
 
 
 benchmark = register(
@@ -85,9 +88,9 @@ benchmark = register(
         build=build,
         presets={
             "small": small,
-            "5d": fresh(5, (64, 64, 48, 48), 3_000, 500, 2_000),
-            "10d": fresh(10, (256, 256, 128, 128), 3_000, 500, 2_000),
-            "100d": fresh(100, (768, 768, 512, 512), 100, 50, 10_000),
+            "5d": fresh(5, (64, 64, 48, 48), 20_000, 4_000, weight=5 * math.pi**4 / 2, mu=2e-17),
+            "10d": fresh(10, (256, 256, 128, 128), 7_000, 2_000, weight=10 * math.pi**4 / 2, mu=1e-12),
+            "100d": fresh(100, (768, 768, 512, 512), 300, 2_500, weight=50.0, mu=1e-8),
         },
         fields=picture,
     )

@@ -8,7 +8,7 @@ import pytest
 
 import natgrad as ng
 from natgrad.experiment.settings import size
-from natgrad.optim.memory import COPIES, fit
+from natgrad.optim.memory import COPIES, activations, fit
 from tests.parallel.worker import poisson
 
 
@@ -25,21 +25,21 @@ def test_a_large_budget_changes_nothing(problem):
 
 
 def test_strategy_batch_and_rank_follow_from_a_small_one(problem):
-    budget, p = 3 * 10**6, problem.num_parameters
+    budget, p = 6 * 10**6, problem.num_parameters
     fitted = fit(ng.NystromNGD(max_rank=300), problem, budget)
     assert fitted.gramian == "batched"
     rank = fitted.direction.preconditioner.max_rank
     assert 10 <= rank < 300
-    held = 8 * p * (COPIES["sketch"] * rank + 2 * fitted.batch)
+    held = 8 * p * (COPIES["factor"] * rank + 2 * fitted.batch) + activations(problem) / 2
     assert 0.5 * budget < held <= budget
 
 
 def test_a_budget_of_the_solver_itself_is_heard(problem):
-    with_budget = ng.NystromNGD(max_rank=300, memory=3 * 10**6)
+    with_budget = ng.NystromNGD(max_rank=300, memory=6 * 10**6)
     assert fit(with_budget, problem).direction.preconditioner.max_rank < 300
     capped, free = (
         jax.eval_shape(lambda s=s: s.init(problem, problem.params, jax.random.key(0)))
-        for s in (ng.RPCholNGD(max_rank=300, memory=3 * 10**6), ng.RPCholNGD(max_rank=300))
+        for s in (ng.RPCholNGD(max_rank=300, memory=6 * 10**6), ng.RPCholNGD(max_rank=300))
     )
     largest = lambda tree: max(leaf.size for leaf in jax.tree.leaves(tree))
     assert largest(capped) <= largest(free)
@@ -50,7 +50,7 @@ def test_a_budget_of_the_solver_itself_is_heard(problem):
     [
         (ng.FullNGD(), 10**6, "factoring the 501×501 Gramian takes"),
         (ng.NystromNGD(), 10**4, "takes"),
-        (ng.NystromNGD(gramian="jacobian"), 10**6, "the Gramian by strategy 'jacobian' takes 8.82 MB"),
+        (ng.NystromNGD(gramian="jacobian"), 10**6, "the Gramian by strategy 'jacobian' takes"),
         (ng.NystromNGD(gramian="linearized"), 10**6, "the Gramian by strategy 'linearized' takes"),
         (ng.NystromNGD(), 0, "memory must be a positive number of bytes"),
     ],

@@ -1,5 +1,7 @@
 """Preconditioners made of factors: no eigenproblem, and digits below the round-off of the Gramian."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ import natgrad as ng
 from natgrad.gramian.base import NOISE
 from natgrad.linalg import factor_preconditioner, orthogonal_factor, pcg, pick, sparse_signs, whiten
 from natgrad.precondition.base import factored
-from natgrad.precondition.nystrom import FEW, MANY
+from natgrad.precondition.nystrom import FEW, MANY, Width
 from tests.helpers import FAST, poisson, relative
 
 EPS = np.finfo(float).eps
@@ -165,12 +167,12 @@ def test_the_width_follows_the_inner_iterations():
     builder = ng.Nystrom(max_rank=40, levels=3)
     state = builder.init(1000, jnp.dtype(float), None)
     went = []
-    for iterations in (FEW - 1, FEW - 1, FEW - 1, FEW, MANY, MANY + 1, MANY + 1, MANY + 1):
+    for iterations in (FEW - 1, FEW - 1, FEW - 1, FEW, MANY, MANY + 1, FEW - 1, MANY + 1, MANY + 1, FEW - 1):
         state = builder.adapt(state, jnp.asarray(iterations))
-        went.append(int(state[0]))
-    assert went == [1, 0, 0, 0, 0, 1, 2, 2]
-    ample = (state[0] - 1, jnp.asarray(True))  # more columns than directions: a wider one has no more of these
-    assert int(builder.adapt(ample, jnp.asarray(MANY + 1))[0]) == 1
+        went.append(int(state.index))
+    assert went == [1, 0, 0, 0, 0, 1, 1, 2, 2, 2]  # what was too narrow is not tried again
+    ample = Width(jnp.asarray(1), jnp.asarray(0), jnp.asarray(True))  # a wider one would have no more directions
+    assert int(builder.adapt(ample, jnp.asarray(MANY + 1)).index) == 1
 
 
 def test_all_widths_share_a_compilation():
@@ -181,11 +183,12 @@ def test_all_widths_share_a_compilation():
         traces.append(1)
         G = ng.gramian(problem, problem.params, "jacobian")
         found = builder.build(G, lambda largest: 1e-8 * largest, state, jax.random.key(0))
-        return found.rank, builder.keep(found)
+        return found.rank, builder.keep(found, state)
 
     compiled = jax.jit(run, compiler_options=FAST)
-    results = [compiled(problem, (jnp.asarray(level, jnp.int32), jnp.asarray(False))) for level in range(3)]
+    start = builder.init(problem.num_parameters, problem.dtype, None)
+    results = [compiled(problem, replace(start, index=jnp.asarray(level, jnp.int32))) for level in range(3)]
     assert [int(rank) for rank, _ in results] == [8, 16, 32]
-    assert [int(level) for _, (level, _) in results] == [0, 1, 2]
-    assert not any(bool(ample) for _, (_, ample) in results)
+    assert [int(width.index) for _, width in results] == [0, 1, 2]
+    assert not any(bool(width.ample) for _, width in results)
     assert len(traces) == 1
