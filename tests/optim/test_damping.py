@@ -89,7 +89,7 @@ def test_following_steps_stays_between_its_bounds():
 
 def test_auto_goes_by_the_kind_of_problem():
     squares, energy = SimpleNamespace(least_squares=True), SimpleNamespace(least_squares=False)
-    assert damping.Auto(3.0).resolve(squares) == damping.FollowSteps(3.0)
+    assert damping.Auto(3.0).resolve(squares) == damping.LossPower(3.0)
     assert damping.Auto(3.0, published=True).resolve(squares) == damping.LossPower(3.0)
     assert damping.Auto(3.0).resolve(energy) == damping.LevenbergMarquardt(3.0)
     assert damping.Auto(3.0, published=True).resolve(energy) == damping.Geometric(3.0)

@@ -51,10 +51,10 @@ def test_iterates_of_every_solver(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nystrom", "rpcholesky", "full", "kernel"])
 def test_errors_after_a_hundred_steps(name):
-    """280 points, 33 parameters: parameters are then up to 10 % apart, errors are not."""
+    """280 points, 33 parameters, H¹ errors of 2e-3: parameters are then up to 10 % apart, errors are not."""
     rows = ask("iterates", name, [1, 2, 4, 8], 100, 8, 1, 200, 80)
     errors = [error for _, _, error in rows]
-    assert max(errors) < 5e-2, rows
+    assert max(errors) < 3e-3, rows
     assert max(errors) < 1.1 * min(errors), rows
 
 

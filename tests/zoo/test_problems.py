@@ -103,7 +103,7 @@ def test_presets_fit(benchmark):
         assert min(preset.steps.values()) > 0
         for solver in (preset.solver, preset.published):
             assert isinstance(optimizers.build("nystrom", "default", solver, 10), ng.NaturalGradient)
-            assert set(solver) <= {"max_rank", "damping"}, name
+            assert set(solver) <= {"max_rank", "damping", "gamma"}, name
         assert "max_rank" not in preset.published, name
     for parameter in benchmark.options.values():
         assert isinstance(parameter.default, parameter.annotation), f"{parameter.name} is not typed by its default"
