@@ -38,11 +38,11 @@ RECIPES: dict[str, dict[str, Any]] = {
     "direct": {"direction": "direct", "damping": "fixed:1e-14"},
     "nystrom": {"direction": "nystrom", "damping": "fixed:2e-17"},
 }
-#: What measured best, with the points of the presets.
+#: What measured best, with the points and the damping of the presets.
 BEST: dict[str, dict[str, Any]] = {
-    "5d": RECIPES["nystrom"],
-    "10d": {"direction": "kernel", "damping": "fixed:1e-12"},
-    "100d": {"direction": "kernel", "damping": "fixed:1e-8"},
+    "5d": {"direction": "nystrom"},
+    "10d": {"direction": "kernel"},
+    "100d": {"direction": "kernel"},
 }
 
 
@@ -60,6 +60,12 @@ def damping(text: str) -> Any:
     return rules[name]()
 
 
+def preset_damping(case: str) -> Any:
+    """The rule of the case's preset."""
+    options = get("poisson_nd").preset(case).solver_options()
+    return options["damping"](gamma=options["gamma"])
+
+
 def direction(name: str, rank: int) -> Any:
     known = {
         "kernel": lambda: Kernel(),
@@ -75,11 +81,11 @@ def direction(name: str, rank: int) -> Any:
 def solver(args: argparse.Namespace) -> ng.NaturalGradient:
     """The recipe with what the command line replaces of it."""
     recipe = RECIPES[args.recipe] if args.recipe else BEST[args.case]
-    chosen = {"momentum": 0.0, "acceleration": 1.5, "search": "armijo", **recipe}
+    chosen = {"momentum": 0.0, "acceleration": 1.5, "search": "armijo", "damping": None, **recipe}
     chosen |= {name: value for name in chosen if (value := getattr(args, name, None)) is not None}
     return ng.NaturalGradient(
         direction=direction(chosen["direction"], args.rank),
-        damping=damping(chosen["damping"]),
+        damping=damping(chosen["damping"]) if chosen["damping"] else preset_damping(args.case),
         search=ng.GridSearch(points=args.trials) if chosen["search"] == "grid" else ng.Armijo(max_trials=args.trials),
         gramian=args.gramian,
         batch=args.batch,

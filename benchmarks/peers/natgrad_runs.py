@@ -28,7 +28,7 @@ def main() -> None:
     options = paper.arguments(__doc__, tuple(SETTINGS))
     name, recipe = SETTINGS[options.setting]
     problem, preset = paper.problem_of(options, recipe)
-    chosen = dict(preset.published if recipe == "published" else preset.solver)
+    chosen = preset.solver_options(recipe)
     chosen |= {} if options.rank is None else {"max_rank": options.rank}
     evaluate = paper.evaluator(problem)
     bare = eqx.tree_at(lambda p: p.norms, problem, None, is_leaf=lambda x: x is problem.norms)

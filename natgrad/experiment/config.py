@@ -109,9 +109,7 @@ def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     if not 0 <= config.seed <= MAX_SEED:
         raise ValueError(f"--seed must be between 0 and {MAX_SEED}, got {config.seed}")
 
-    solver = optimizers.build(
-        config.optimizer, config.recipe, preset.published if config.recipe == "published" else preset.solver, steps
-    )
+    solver = optimizers.build(config.optimizer, config.recipe, preset.solver_options(config.recipe), steps)
     of_problem, of_solver = _sort(config.settings, benchmark, solver)
     chosen = {name: parameter.default for name, parameter in benchmark.options.items()}
     chosen |= preset.build_options(config.recipe)

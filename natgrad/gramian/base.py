@@ -21,14 +21,13 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.linalg import TestMatrix, matmul, whiten
+from natgrad.linalg import TestMatrix, matmul, whitened
 from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
 
 CHUNK = 64  # points whose rows a CPU computes at a time
 COLUMNS = 16  # vectors that go through the network at a time, …
 POINTS = 2**15  # … or fewer, so that all points together are not many more
-NOISE = 6.0  # times the round-off: pivots below are noise, and as many iterations are lost with 3 as with 20
 
 
 class Gramian(eqx.Module):
@@ -72,8 +71,7 @@ class Gramian(eqx.Module):
         C = self.push_many(omega)
         coupling = self.problem.coupling(self.params)
         D = C if coupling is None else coupling.apply(C)
-        _, inverse = whiten(total(matmul(C.T, D)), noise=NOISE)
-        return self.pull_many(matmul(D, inverse.T))
+        return self.pull_many(whitened(D, total(matmul(C.T, D))))
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         """A Ω."""
@@ -86,8 +84,7 @@ class Gramian(eqx.Module):
 
     def at_a_time(self, columns: int) -> int:
         """How many of so many vectors go through the network together."""
-        points = sum(block.num_points for block in self.problem.features)
-        return max(1, min(COLUMNS, columns, POINTS // points))
+        return min(columns, most_at_a_time(self.problem))
 
     @abc.abstractmethod
     def diagonal(self) -> Float[Array, " p"]:
@@ -134,6 +131,12 @@ class Gramian(eqx.Module):
         if covector is not None:
             return self.pull(covector)
         return mean(ravel_pytree(jax.grad(self.problem.loss)(self.params))[0])
+
+
+def most_at_a_time(problem: Problem) -> int:
+    """How many vectors go through the network together."""
+    points = sum(block.num_points for block in problem.features)
+    return max(1, min(COLUMNS, POINTS // points))
 
 
 def pull(problem: Problem, params: PyTree, values: Float[Array, " rows"]) -> Float[Array, " p"]:

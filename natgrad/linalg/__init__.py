@@ -3,6 +3,7 @@
 from natgrad.linalg.cholesky import orthonormalize as orthonormalize
 from natgrad.linalg.cholesky import safe_cholesky as safe_cholesky
 from natgrad.linalg.cholesky import whiten as whiten
+from natgrad.linalg.cholesky import whitened as whitened
 from natgrad.linalg.nystrom import LowRank as LowRank
 from natgrad.linalg.nystrom import from_factor as from_factor
 from natgrad.linalg.nystrom import nystrom as nystrom

@@ -21,6 +21,8 @@ from jaxtyping import Array, Float
 
 from natgrad.linalg.products import gram, matmul
 
+NOISE = 6.0  # times the round-off: pivots below are noise, and as many iterations are lost with 3 as with 20
+
 
 def solve_right(Y: Float[Array, "p m"], L: Float[Array, "m m"]) -> Float[Array, "p m"]:
     """Y L⁻ᵀ for a lower triangular L."""
@@ -48,6 +50,11 @@ def whiten(A: Float[Array, "m m"], *, noise: float = 0.0) -> tuple[Float[Array, 
     L, shift = safe_cholesky(unit, A.shape[0] ** 0.5 * jnp.finfo(A.dtype).eps, growth=3.0)
     signal = jnp.diagonal(L) ** 2 >= noise * shift
     return L.T * scale, jnp.where(signal[:, None], triangular_inverse(L) * inverse, 0.0)
+
+
+def whitened(D: Float[Array, "q m"], K: Float[Array, "m m"]) -> Float[Array, "q m"]:
+    """D R⁻¹ for K = RᵀR: orthonormal columns for D = C and K = CᵀC; zeros where K has no more than round-off."""
+    return matmul(D, whiten(K, noise=NOISE)[1].T)
 
 
 def safe_cholesky(

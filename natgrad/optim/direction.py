@@ -24,7 +24,7 @@ from natgrad import host
 from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
 from natgrad.precondition import Approximation, Nystrom, Preconditioner
-from natgrad.precondition.base import MuRule
+from natgrad.precondition.base import MuRule, round_off
 from natgrad.problem import Problem
 
 
@@ -160,7 +160,7 @@ class PCGSystem(System):
     """Corrections are damped by no less than an assembled Gramian would have to be."""
 
     def correct(self, b, x0=None, *, rows=None):
-        value = jnp.maximum(self.mu, 10 * jnp.finfo(b.dtype).eps * self.largest)
+        value = jnp.maximum(self.mu, round_off(self.largest))
         found = self._solve(self.scale * b, None if x0 is None else x0 / self.scale, value)
         return Solve(self.scale * found.x, found.iterations, found.residual)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import jax
 
-from natgrad.gramian.base import COLUMNS, POINTS, weighted_features
+from natgrad.gramian.base import most_at_a_time, weighted_features
 from natgrad.gramian.choose import available_memory, choose, local_rows, size_in_words
 from natgrad.optim.direction import PCG, Direct
 from natgrad.optim.kernel import Kernel
@@ -45,8 +45,7 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
         rows = problem.num_rows
         _check(COPIES["matrix"] * rows * rows * item, budget, f"the {rows}×{rows} kernel", "fewer points, or PCG")
     strategy, batch, _ = choose(problem, solver.gramian, solver.batch, budget)
-    points = sum(block.num_points for block in problem.features)
-    passes = {"batched": 0.5, "linearized": 4 + max(1, min(COLUMNS, POINTS // points))}.get(strategy, 2)
+    passes = {"batched": 0.5, "linearized": 4 + most_at_a_time(problem)}.get(strategy, 2)
     held = item * {"assembled": p * p, "jacobian": q * p, "batched": 2 * p * batch}.get(strategy, 0)
     held += int(passes * activations(problem))
     _check(held, budget, f"the Gramian by strategy {strategy!r}", "gramian='batched' with a smaller batch")

@@ -23,6 +23,11 @@ from natgrad.linalg import LowRank, orthogonal_factor
 MuRule = Callable[[Float[Array, ""]], Float[Array, ""]]  # λ̂₁ ↦ μ
 
 
+def round_off(largest: Float[Array, ""]) -> Float[Array, ""]:
+    """10·eps·λ₁: below it the eigenvalues of an assembled Gramian, and its diagonal, say nothing."""
+    return 10 * jnp.finfo(largest.dtype).eps * largest
+
+
 class Approximation(eqx.Module):
     """What a builder keeps: U diag(λ̂) Uᵀ ≈ G of rank ≤ max_rank (or a factor F of it), and the rank to try next."""
 

@@ -22,7 +22,7 @@ from natgrad.linalg import (
     rpcholesky,
     rpcholesky_preconditioner,
 )
-from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty, factored
+from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty, factored, round_off
 
 METHODS = ("factor", "eigh", "svd", "woodbury")
 
@@ -69,7 +69,7 @@ class RPCholesky(Preconditioner):
         power = lambda: power_method(gramian.mv, start, size, iterations=self.power_iterations, dtype=gramian.dtype)
         if self.method == "factor":
             largest = jax.lax.cond(state > 0, lambda: state, power)
-            damping = jnp.maximum(mu(largest), 10 * jnp.finfo(largest.dtype).eps * largest)  # the diagonal's round-off
+            damping = jnp.maximum(mu(largest), round_off(largest))
         else:
             largest = power()
             damping = mu(largest)

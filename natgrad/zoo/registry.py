@@ -59,6 +59,10 @@ class Preset:
         if set(self.steps) != set(BUDGETS):
             raise ValueError(f"a preset's steps are budgets for {', '.join(BUDGETS)}, got {', '.join(self.steps)}")
 
+    def solver_options(self, recipe: str = "default") -> dict[str, Any]:
+        """The options of the optimizer in a recipe."""
+        return dict(self.published if recipe == "published" else self.solver)
+
     def build_options(self, recipe: str = "default") -> dict[str, Any]:
         """The options of `build` in a recipe."""
         return {**self.options, **(self.as_published if recipe == "published" else {})}
