@@ -89,8 +89,8 @@ class Nystrom(Preconditioner):
 
     def init(self, size, dtype, key):
         if self.method == "factor":
-            widest = host.array(len(self._widths(size)) - 1, np.int32)
-            return Width(widest, host.array(0, np.int32), host.array(False, np.bool_))
+            narrowest = host.array(0, np.int32)  # far from the minimum μ is large, and few directions matter
+            return Width(narrowest, narrowest, host.array(False, np.bool_))
         return empty(size, min(self.max_rank, size), self.increase, dtype)
 
     def build(self, gramian, mu, state, key):
