@@ -49,7 +49,7 @@ PARTS: dict[str, dict[str, type]] = {  # the parts of a solver that can be excha
     "search": {"Armijo": Armijo, "GridSearch": GridSearch},
     "damping": {
         name: getattr(dampings, name)
-        for name in ("Auto", "Spectral", "FollowSteps", "LossPower", "GradientPower", "Geometric", "LevenbergMarquardt")
+        for name in ("Auto", "Spectral", "LossPower", "GradientPower", "Geometric", "LevenbergMarquardt")
     },
 }
 

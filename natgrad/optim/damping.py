@@ -59,7 +59,25 @@ class Damping(eqx.Module):
         return state
 
 
-class Spectral(Damping):
+class Formula(Damping):
+    """A rule by a formula; with `short` > 0 the steps have their say, and μ = s·max(γ·eps·λ̂₁, `extra`).
+
+    s ≥ 1 doubles after a step α < `short` and falls by four after a longer one. Where steps are long, s is 1. Where
+    the formula asks for too little (the loss of a small network is small before its minimum is near, 2⁻ᵏ is gone after
+    30 steps, whatever they brought), the steps become short, and s brings μ back. The paper's rules have short = 0.
+    """
+
+    short: float = eqx.field(static=True, default=0.0, kw_only=True)
+
+    def mu(self, state, **known):
+        return jnp.maximum(state, 1.0) * super().mu(state, **known)
+
+    def update(self, state, *, mu, step, gain):
+        times = jnp.maximum(state, 1.0) * jnp.where(step < self.short, 2.0, 0.25)
+        return jnp.minimum(times, 1 / jnp.finfo(state.dtype).eps)
+
+
+class Spectral(Formula):
     """μ = γ·eps·λ̂₁, the round-off of G and no more: `ng.FullNGD(damping=ng.damping.Spectral(gamma=10))`."""
 
     gamma: float = eqx.field(static=True, default=10.0)
@@ -68,7 +86,7 @@ class Spectral(Damping):
         return jnp.zeros_like(loss)
 
 
-class LossPower(Damping):
+class LossPower(Formula):
     """μ = max(γ·eps·λ̂₁, c·|L|^α); the paper's rule for PINNs has c = 1e-4, α = 2."""
 
     gamma: float = eqx.field(static=True, default=10.0)
@@ -79,35 +97,7 @@ class LossPower(Damping):
         return self.scale * jnp.abs(loss) ** self.power
 
 
-class FollowSteps(Damping):
-    """μ goes up tenfold after a step shorter than `short` and down tenfold after a longer one, between two bounds:
-
-        max(γ·eps·λ̂₁, low·L)  ≤  μ  ≤  high·L²    (or the lower bound, where that is larger).
-
-    The upper bound is the paper's rule. Alone it is far too much for equations that are linear, where steps are good at
-    any μ, and what nonlinear ones need before their loss is small. It falls with the loss, so that μ is at the lower
-    bound in the end, whatever the steps. Networks of some thousand parameters need half the steps with it, larger ones
-    as many, and smaller ones more: `ng.NystromNGD(damping=ng.damping.FollowSteps(gamma=0.1))`.
-    """
-
-    gamma: float = eqx.field(static=True, default=10.0)
-    low: float = eqx.field(static=True, default=1e-10)
-    high: float = eqx.field(static=True, default=1e-4)
-    short: float = eqx.field(static=True, default=0.2)
-    factor: float = eqx.field(static=True, default=10.0)
-
-    def init(self, dtype):
-        return host.array(jnp.inf, dtype)
-
-    def extra(self, state, loss, gradient_norm, iteration):
-        low = self.low * jnp.abs(loss)
-        return jnp.clip(state, low, jnp.maximum(low, self.high * loss**2))
-
-    def update(self, state, *, mu, step, gain):
-        return mu * jnp.where(step < self.short, self.factor, 1 / self.factor)
-
-
-class GradientPower(Damping):
+class GradientPower(Formula):
     """μ = max(γ·eps·λ̂₁, c·‖∇L‖^α), with c = `scale` and α = `power` (section 4.3 of the paper)."""
 
     gamma: float = eqx.field(static=True, default=10.0)
@@ -118,7 +108,7 @@ class GradientPower(Damping):
         return self.scale * gradient_norm**self.power
 
 
-class Geometric(Damping):
+class Geometric(Formula):
     """μ = max(γ·eps·λ̂₁, 2⁻ᵏ) at iteration k, the paper's rule for energies, whose value says nothing about the distance
     to the minimum."""
 
@@ -151,19 +141,15 @@ class LevenbergMarquardt(Damping):
 
 
 class Auto(Damping):
-    """`LossPower` for least squares, `LevenbergMarquardt` for energies; with `published` the paper's `Geometric`.
-
-    2⁻ᵏ is gone after some 30 steps, whether the minimum is near by then or not: on meshes with corners and holes the
-    steps become short there, and a rule that looks at them came 10 to 50 times further in 60 steps.
-    """
+    """`LossPower` for least squares and `Geometric` for energies, as in the paper; unless `published`, with `short` 0.2
+    and 0.3."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     published: bool = eqx.field(static=True, default=False)
 
     def resolve(self, problem: Problem) -> Damping:
-        if problem.least_squares:
-            return LossPower(self.gamma)
-        return Geometric(self.gamma) if self.published else LevenbergMarquardt(self.gamma)
+        rule, short = (LossPower, 0.2) if problem.least_squares else (Geometric, 0.3)
+        return rule(self.gamma, short=0.0 if self.published else short)
 
     def extra(self, state, loss, gradient_norm, iteration):
         return jnp.zeros_like(loss)

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 
 from natgrad.fem import Form, rectangle
 from natgrad.networks import MLP
-from natgrad.optim.damping import Geometric
 from natgrad.problem import FEINNEnergy
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -37,7 +36,7 @@ small = Preset(
     solver={"max_rank": 300},
     error=9.2e-6,  # twice the interpolant's 4.6e-6; measured 4.6e-6
 )
-paper = Preset(options={}, steps=budget(ngd=1_000, quasi_newton=25_000, adam=75_000), solver={"damping": Geometric})
+paper = Preset(options={}, steps=budget(ngd=1_000, quasi_newton=25_000, adam=75_000))
 benchmark = register(
     Benchmark(
         name="deepritz2d",
