@@ -4,6 +4,7 @@ A plateau is the first iteration after which the error does not fall by more tha
 iterations (section 5.3 of the paper).
 """
 
+import gzip
 import hashlib
 import json
 import math
@@ -80,7 +81,7 @@ def matches(path: Path, mark: dict[str, Any]) -> bool:
 
 def read(path: Path, length: int = -1) -> list[dict[str, Any]]:
     """The records of a history (its first `length` bytes); what is null becomes NaN, a last half line is left out."""
-    with open(path, "rb") as file:
+    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
         lines = file.read(length).split(b"\n")[:-1]
     try:
         records = [json.loads(line) for line in lines]

@@ -99,7 +99,7 @@ def find(paths: Iterable[Path]) -> list[Run]:
         if not Path(path).is_dir():
             raise ValueError(f"there is no folder {path}: give run folders, or folders of run folders")
         configs = sorted(Path(path).rglob("config.json"))
-        runs = [config.parent for config in configs if (config.parent / "history.jsonl").exists()]
+        runs = [config.parent for config in configs if _history(config.parent).exists()]
         if not runs:
             raise ValueError(f"there is no run in {path}: `natgrad run` makes one")
         for folder in runs:
@@ -113,7 +113,13 @@ def load(folder: Path) -> Run:
     if missing := {"problem", "optimizer", "options", "seed", "fingerprint"} - set(config):
         raise ValueError(f"{folder / 'config.json'} is not a run's: it lacks {', '.join(sorted(missing))}")
     result = read_json(folder / "result.json") if (folder / "result.json").exists() else {}
-    return Run(folder, config, result, read(folder / "history.jsonl"))
+    return Run(folder, config, result, read(_history(folder)))
+
+
+def _history(folder: Path) -> Path:
+    """The history of a run, which may have been compressed (`gzip history.jsonl`)."""
+    packed = folder / "history.jsonl.gz"
+    return packed if packed.exists() else folder / "history.jsonl"
 
 
 def group(runs: Sequence[Run]) -> list[Group]:

@@ -1,6 +1,7 @@
 """Tables, pictures and the page, from made-up runs whose numbers are known."""
 
 import csv
+import gzip
 import html.parser
 import io
 import json
@@ -37,6 +38,16 @@ def test_runs_are_found_once(home):
     runs = find([home, home / "heat"])
     assert len(runs) == 10
     assert len(find([home / "heat"])) == 1
+
+
+def test_compressed_histories_are_read(tmp_path):
+    plain, packed = made_up(tmp_path / "plain"), made_up(tmp_path / "packed")
+    history = packed / "history.jsonl"
+    (packed / "history.jsonl.gz").write_bytes(gzip.compress(history.read_bytes()))
+    history.unlink()
+    first, second = find([plain])[0], find([packed])[0]
+    assert first.records == second.records
+    assert len(first.records) == 100
 
 
 def test_seeds_go_together(home):
