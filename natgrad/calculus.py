@@ -153,7 +153,7 @@ def _coordinates(dims: int | Sequence[int] | None, x: Array) -> tuple[int, ...]:
     if dims is None:
         return tuple(range(d))
     named = (dims,) if isinstance(dims, int | np.integer) else tuple(dims)
-    if not named or any(not -d <= i < d for i in named):
+    if not named or any(not isinstance(i, int | np.integer) or not -d <= i < d for i in named):
         raise ValueError(f"dims must name coordinates of a point with {d} of them (0 to {d - 1}), got {dims}")
     found = tuple(int(i) % d for i in named)
     if len(set(found)) < len(found):
@@ -162,6 +162,9 @@ def _coordinates(dims: int | Sequence[int] | None, x: Array) -> tuple[int, ...]:
 
 
 def _one_array(u: Field) -> Field:
+    if not callable(u):
+        raise ValueError(f"u must be a function of one point, got {type(u).__name__}: pass u itself, not u(x)")
+
     def checked(x):
         out = u(x)
         if not jax.tree_util.all_leaves([out]):

@@ -22,7 +22,7 @@ app = typer.Typer(
 
 Problem = Annotated[str, typer.Argument(help="The problem; `natgrad list` shows them.")]
 Optimizer = Annotated[str, typer.Option(help="The optimizer; `natgrad list` shows them.")]
-Preset = Annotated[str, typer.Option(help="The size of the problem: small or paper.")]
+Preset = Annotated[str, typer.Option(help="The size of the problem, small or paper; `natgrad list` has them all.")]
 Recipe = Annotated[str, typer.Option(help="default, or published for the paper's algorithm to the letter.")]
 Steps = Annotated[int | None, typer.Option(help="Iterations at most; the preset says how many by default.")]
 Seed = Annotated[int, typer.Option(help="Seeds the network, the points and the solver.")]
@@ -240,6 +240,7 @@ def table(
         print(text, end="")
     else:
         write(writable(output), text)
+        print(f"wrote {output}")
 
 
 @app.command()

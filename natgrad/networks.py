@@ -64,6 +64,8 @@ class MLP(eqx.Module):
         for name, size in (("in_size", in_size), ("out_size", out_size)):
             if size < 1:
                 raise ValueError(f"{name} must be at least 1, got {size}")
+        if not callable(activation):
+            raise ValueError(f"activation must be a function such as jnp.tanh, got {activation!r}")
         keys = host.split(key, len(sizes) - 1)
         self.layers = tuple(
             Linear(m, n, key=k, dtype=dtype) for m, n, k in zip(sizes[:-1], sizes[1:], keys, strict=True)

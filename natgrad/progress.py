@@ -38,7 +38,7 @@ class Progress:
             self.task = self.bar.add_task("", total=self.last, completed=self.first, text=f"{self.sizes}, compiling")
             self.bar.start()
         elif self.enabled:
-            print(f"natgrad: {self.sizes}", file=sys.stderr, flush=True)
+            print(f"natgrad: {self.sizes}, compiling", file=sys.stderr, flush=True)
         return self
 
     def update(self, record: dict[str, Any]) -> None:
@@ -71,7 +71,8 @@ class Progress:
             self.bar = None
         if self.enabled and records:
             self.error = records[-1]["errors"].get("h1", self.error)
-            line = f"stopped after {records[-1]['step']} steps ({status})  {self.text(records[-1])}"
+            count = records[-1]["step"]
+            line = f"stopped after {count} {'step' if count == 1 else 'steps'} ({status})  {self.text(records[-1])}"
             print(line, file=sys.stderr, flush=True)
 
     def __exit__(

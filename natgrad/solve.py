@@ -148,10 +148,10 @@ def solve(
     loss = records[-1]["loss"] if records else math.nan
     first, last = len(records), len(records) + steps
     with Progress(problem, solver, first, last, enabled=progress) as display:
-        started = time.perf_counter()
-        compiled = jax.jit(solver.step).lower(problem, params, state).compile(_compiler_options())
-        compile_time = time.perf_counter() - started
+        started, compile_time = time.perf_counter(), 0.0
         try:
+            compiled = jax.jit(solver.step).lower(problem, params, state).compile(_compiler_options())
+            compile_time = time.perf_counter() - started
             for index in range(first, last):
                 tick = time.perf_counter()
                 new_params, new_state, info = compiled(problem, params, state)
@@ -178,16 +178,19 @@ def solve(
                     checkpoint(params, state)
         except KeyboardInterrupt:
             status = "interrupted"
-        if evaluate and records and not records[-1]["errors"]:
-            records[-1]["errors"] = _floats(evaluate(problem, params))
-        errors = records[-1]["errors"] if records else (_floats(evaluate(problem, params)) if evaluate else {})
+        errors = records[-1]["errors"] if records else {}
+        if records or status != "interrupted":  # else nothing was done, and nothing is worth waiting for
+            if evaluate and not errors:
+                errors.update(_floats(evaluate(problem, params)))
+            if not math.isfinite(loss):
+                loss = _loss(problem, params)
         display.finish(status, records)
     return Solution(
         u=problem.solution(params),
         params=params,
         state=state,
         history=History(records),
-        loss=loss if math.isfinite(loss) else _loss(problem, params),
+        loss=loss,
         errors=errors,
         status=status,
         steps=len(records),

@@ -159,6 +159,16 @@ def test_interruption_keeps_what_there_is(problem, when):
     assert set(solution.errors) == {"l2", "h1"}
 
 
+def test_interruption_before_the_first_step(problem):
+    class Impatient(Descent):
+        def step(self, problem, params, state):
+            raise KeyboardInterrupt  # while the step is traced
+
+    solution = ng.solve(problem, Impatient(), 20, progress=False)
+    assert (solution.status, solution.steps, solution.errors) == ("interrupted", 0, {})
+    assert same(solution.params, problem.params)
+
+
 def test_other_exceptions_are_not_swallowed(problem):
     with pytest.raises(ZeroDivisionError):
         solve(problem, 3, callback=lambda record: 1 / 0)
@@ -238,7 +248,7 @@ def test_clean_lines_without_a_terminal(problem, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     lines = captured.err.splitlines()
-    assert lines[0] == "natgrad: 3 parameters, 20 residual rows"
+    assert lines[0] == "natgrad: 3 parameters, 20 residual rows, compiling"
     assert 8 <= len(lines) <= 14
     assert "\r" not in captured.err
     assert "\x1b" not in captured.err

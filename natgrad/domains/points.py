@@ -117,7 +117,8 @@ def _as_floats(values, name: str) -> Float[Array, "..."]:
     try:
         array = host.array(values)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}") from None
+        hint = ": draw some, by .interior(n, key=…)" if hasattr(values, "interior") else ""
+        raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}{hint}") from None
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise ValueError(f"{name} must be real, got {array.dtype}")
     return array if jnp.issubdtype(array.dtype, jnp.floating) else host.array(array, jnp.result_type(float))

@@ -87,7 +87,8 @@ def _train(
         if len(configs) > 1:
             say(f"{config.optimizer}, seed {config.seed}{''.join(', ' + s for s in config.settings)}")
         result = run(config, folder, resume=resume, force=force and not resume, quiet=quiet, say=say)
-        if plots and first() and result["steps"] and not (folder / "plots").exists():
+        wanted = plots and result["status"] != "interrupted"  # who stops a run is in a hurry
+        if wanted and first() and result["steps"] and not (folder / "plots").exists():
             draw(folder)
         say(f"{folder}: {sentence(result)}")
         results.append(result)
@@ -121,4 +122,6 @@ def sentence(result: dict[str, Any]) -> str:
     where = result["plateau"]
     plateau = f"  plateau {where['error']:.2e} at {where['time']:.1f} s" if where["error"] is not None else ""
     loss = "loss not finite" if result["loss"] is None else f"loss {result['loss']:.2e}"
-    return f"{result['status']} after {result['steps']} steps, {result['time']:.1f} s: {loss}{errors}{plateau}"
+    status = "finished" if result["status"] == "steps" else result["status"]
+    steps = f"{result['steps']} {'step' if result['steps'] == 1 else 'steps'}"
+    return f"{status} after {steps}, {result['time']:.1f} s: {loss}{errors}{plateau}"

@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,7 +42,11 @@ def run(
     prepared = prepare(config, known)
     if known is not None:
         if found := difference(prepared.record, known):
-            raise ValueError(f"the run in {folder} is another one ({found}): choose --out, or --force to start over")
+            again = " ".join(known.get("command", ["natgrad", "run"]))
+            raise ValueError(
+                f"the run in {folder} is another one ({found}): choose --out, or --force to start over; it goes on by "
+                f"`{again} --resume --out {folder}`"
+            )
         if (done := by_first(lambda: finished(folder, prepared.record, known))) is not None:
             say(f"{folder} is finished ({done['status']} after {done['steps']} steps): nothing to resume")
             return done
@@ -217,6 +222,7 @@ def interruptions() -> Iterator[Callable[[], bool]]:
         count += 1
         if count > 1:
             raise KeyboardInterrupt
+        print("natgrad: stopping after this step; once more stops at once", file=sys.stderr, flush=True)
 
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False

@@ -4,6 +4,8 @@
 from scratch at every step in its published form, a cold start of pCG, no acceleration, μI, Armijo from α = 1.
 """
 
+import difflib
+import inspect
 from typing import Any
 
 from natgrad.optim.damping import Auto, Damping
@@ -153,7 +155,9 @@ def _compose(
     known = ("search", "gramian", "batch", "memory", "acceleration", "momentum")
     for name in options:
         if name not in known:
-            raise ValueError(f"unknown option {name!r}: beside its own, this optimizer takes {', '.join(known)}")
+            close = difflib.get_close_matches(name, (*known, *inspect.signature(NystromNGD).parameters), n=1)
+            hint = f"did you mean {close[0]}? Beside" if close else "beside"
+            raise ValueError(f"unknown option {name!r}: {hint} its own, this optimizer takes {', '.join(known)}")
     if published:
         options = {"acceleration": 0.0, "search": Armijo(), **options}
     return NaturalGradient(

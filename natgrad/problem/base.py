@@ -194,19 +194,32 @@ def partition(network: Network) -> tuple[PyTree, PyTree]:
     return params, static
 
 
+HINTS = {  # what a new user of JAX runs into first
+    "TracerBoolConversionError": "a condition on values is written jnp.where(…), not if",
+    "TracerArrayConversionError": "functions of the values are those of jax.numpy, not numpy",
+    "IndexError": "x is one point, its coordinates are x[0], x[1], …",
+    "TypeError": "it is called with the network u first, then with one point x",
+}
+
+
+def failure(what: str, point: Any, error: Exception) -> str:
+    """What a user's function raised at one point, in a line, with a hint."""
+    kind = type(error).__name__
+    reason = " ".join(str(error).split())
+    reason = reason if len(reason) <= 120 else reason[:120] + " …"
+    hint = f" ({HINTS[kind]})" if kind in HINTS else ""
+    return f"{what} fails at a single point of shape {point.shape}: {kind}: {reason}{hint}"
+
+
 def check_block(name: str, fn: Callable, network: Network, row: tuple[Any, ...], what: str) -> Array:
     """Evaluates fn at a point of a block, by shapes alone, and says in one line what is wrong with it."""
     network = jax.tree.map(lambda leaf: leaf, network)
     try:
         out = eqx.filter_eval_shape(fn, network, *row)
     except Exception as error:
-        reason = str(error).strip().splitlines()
-        raise ValueError(
-            f"{what} {name!r} fails at a single point of shape {row[0].shape}: "
-            f"{type(error).__name__}: {reason[0] if reason else ''}"
-        ) from error
+        raise ValueError(failure(f"{what} {name!r}", row[0], error)) from error
     if not hasattr(out, "shape") or len(out.shape) > 1:
-        got = getattr(out, "shape", type(out).__name__)
+        got = getattr(out, "shape", f"{type(out).__name__}, which does not depend on u")
         raise ValueError(f"{what} {name!r} must give a scalar or a vector at one point, got {got}")
     if not jnp.issubdtype(out.dtype, jnp.floating):
         raise ValueError(f"{what} {name!r} must give real floating-point values, got {out.dtype}")

@@ -17,7 +17,8 @@ BATCH = 10_000  # points differentiated at a time, which bounds the memory of an
 
 
 class ErrorNorms(eqx.Module):
-    """‖u − u*‖ / ‖u*‖ in L² and in H¹ (values and first derivatives) by quadrature on independent points.
+    """‖u − u*‖ / ‖u*‖ in L² and in H¹ (values and first derivatives) by quadrature on independent points; absolute
+    errors where u* = 0.
 
     `exact` is a function of one point, or a mapping from field names to functions for networks with several fields:
     the norms are then taken over the fields named there. u* and ∇u* are evaluated once.
@@ -49,7 +50,8 @@ class ErrorNorms(eqx.Module):
         h1 = l2 + total(jnp.einsum("n,nmd->", self.weights, (gradients - self.gradients) ** 2))
         size = total(jnp.einsum("n,nm->", self.weights, self.values**2))
         size_h1 = size + total(jnp.einsum("n,nmd->", self.weights, self.gradients**2))
-        return {"l2": jnp.sqrt(l2 / size), "h1": jnp.sqrt(h1 / size_h1)}
+        relative = lambda error, size: jnp.sqrt(error / jnp.where(size > 0, size, 1.0))
+        return {"l2": relative(l2, size), "h1": relative(h1, size_h1)}
 
     def _select(self, network: Any) -> Callable:
         fields = [getattr(network, name) for name in self.fields or ()]

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
+
 from natgrad import host
 from natgrad.domains import Points
-from natgrad.problem.base import Network
+from natgrad.problem.base import Network, failure
 from natgrad.problem.errors import ErrorNorms
 
 SEED = 20_250_504  # a stream of its own, so that no training key draws the same points
@@ -35,4 +38,21 @@ def evaluation_norms(
                 "errors need points: give evaluation=domain.interior(…), or build a block's points from a domain"
             )
         evaluation = largest.domain.interior(FACTOR * len(largest), key=host.key(SEED))
+    _check_exact(exact, network, evaluation.x[0])
     return ErrorNorms(exact, evaluation, dtype)
+
+
+def _check_exact(exact: Callable | Mapping[str, Callable], network: Network, x: Any) -> None:
+    """Compares shapes at one point: an error found after training would come too late."""
+    for name, fn in exact.items() if isinstance(exact, Mapping) else [("", exact)]:
+        what = f"the exact solution{f' of {name!r}' if name else ''}"
+        if not callable(fn):
+            raise ValueError(f"{what} must be a function of one point, got {type(fn).__name__}: lambda x: {fn}, say")
+        try:
+            given = eqx.filter_eval_shape(lambda x, fn=fn: jnp.atleast_1d(fn(x)), x).shape
+        except Exception as error:
+            raise ValueError(failure(what, x, error)) from error
+        trained = getattr(network, name) if name else network
+        shape = eqx.filter_eval_shape(lambda x, u=trained: jnp.atleast_1d(u(x)), x).shape
+        if given != shape:
+            raise ValueError(f"{what} has shape {given} at one point, the network {shape}: they must be the same")

@@ -48,8 +48,8 @@ class Residual(eqx.Module):
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
-        if not 0 < weight < float("inf"):
-            raise ValueError(f"the weight of a residual must be positive and finite, got {weight}")
+        if jnp.ndim(weight) or not 0 < weight < float("inf"):
+            raise ValueError(f"the weight of a residual must be one positive and finite number, got {weight}")
         self.fn, self.weight = fn, float(weight)
         self.draw = Draw(points, data, self.weight) if callable(points) else None
         first = points(host.key(0)) if callable(points) else points

@@ -163,7 +163,7 @@ def test_grid_search_and_momentum_lower_the_loss_too():
         (lambda: ng.FullNGD(gamma=0.0), "gamma must be positive, got 0"),
         (lambda: ng.RPCholNGD(gamma=-1.0), "gamma must be positive, got -1"),
         (lambda: ng.MatrixFreeNGD(gamma=float("nan")), "gamma must be positive, got nan"),
-        (lambda: ng.NystromNGD(maxrank=3), "unknown option 'maxrank'"),
+        (lambda: ng.NystromNGD(maxrank=3), "unknown option 'maxrank': did you mean max_rank"),
         (lambda: ng.NystromNGD(momentum=1.0), r"momentum must lie in \[0, 1\), got 1"),
         (lambda: ng.NystromNGD(momentum=-0.1), r"momentum must lie in \[0, 1\), got -0.1"),
         (lambda: ng.FullNGD(acceleration=-1.0), "must not be negative, got -1"),

@@ -89,6 +89,15 @@ def test_evaluation_points_of_the_users_own():
     np.testing.assert_array_equal(problem.norms.x, mine.x)
 
 
+def test_errors_against_zero_are_absolute():
+    problem = least_squares(scaled(2.0), exact=lambda x: 0.0 * x[0])
+    ones = least_squares(scaled(2.0), exact=scaled(1.0))  # relative to u = scaled(1)
+    errors = problem.errors(problem.params)
+    assert np.isfinite(list(errors.values())).all()
+    size = float(jnp.sqrt(jnp.sum(ones.norms.weights * ones.norms.values[:, 0] ** 2)))
+    np.testing.assert_allclose(errors["l2"], 2 * size, rtol=1e-12)
+
+
 def test_without_an_exact_solution_there_are_no_errors():
     problem = least_squares(scaled(2.0))
     assert problem.errors(problem.params) == {}

@@ -51,10 +51,10 @@ CASES = {
     "not a function": (lambda: ng.Residual(3.0, X), r"a function of \(u, x\), got float"),
     "zero weight": (
         lambda: ng.Residual(VALUE, X, weight=0.0),
-        "weight of a residual must be positive and finite, got 0",
+        "weight of a residual must be one positive and finite number, got 0",
     ),
-    "negative weight": (lambda: ng.Residual(VALUE, X, weight=-1.0), "must be positive and finite, got -1"),
-    "NaN weight": (lambda: ng.Residual(VALUE, X, weight=float("nan")), "must be positive and finite, got nan"),
+    "negative weight": (lambda: ng.Residual(VALUE, X, weight=-1.0), "must be one positive and finite number, got -1"),
+    "NaN weight": (lambda: ng.Residual(VALUE, X, weight=float("nan")), "must be one positive and finite number, got nan"),
     "flat points": (lambda: residual(points=X[:, 0]), r"points must have shape \(n, d\), got \(5,\)"),
     "empty points": (lambda: residual(points=X[:0]), "points must not be empty"),
     "NaN points": (lambda: residual(points=np.full((3, 2), np.nan)), "points must be finite"),
@@ -102,6 +102,21 @@ CASES = {
         lambda: ng.LeastSquares(NET, pde=ng.Residual(VALUE, X), evaluation=SQUARE.interior(5, key=jax.random.key(2))),
         "without an exact solution",
     ),
+    "components of the solution": (lambda: inside(lambda x: x), r"has shape \(2,\) at one point, the network \(1,\)"),
+    "components of a field": (lambda: inside({"p": lambda x: x}, FIELDS), r"exact solution of 'p' has shape \(2,\)"),
+    "a number for a solution": (lambda: inside(0.0), "must be a function of one point, got float: lambda x: 0.0, say"),
+    "a solution of many points": (
+        lambda: inside(lambda x: x[:, 0]),
+        r"the exact solution fails.*coordinates are x\[0\]",
+    ),
+    "a solution by numpy": (lambda: inside(lambda x: np.sin(x[0])), "the exact solution fails.*jax.numpy, not numpy"),
+    # what a function of the user raises
+    "swapped arguments": (lambda: residual(lambda x, u: x[0] * u[0]), "called with the network u first"),
+    "a condition": (lambda: residual(lambda u, x: u(x) if x[0] > 0 else 0.0), "jnp.where.*not if"),
+    "points instead of a point": (lambda: residual(lambda u, x: u(x[:, 0])), "x is one point"),
+    "a number for a residual": (lambda: residual(lambda u, x: 1.0), "got float, which does not depend on u"),
+    "a domain for points": (lambda: residual(points=SQUARE), "got Box: draw some, by .interior"),
+    "many weights": (lambda: residual(weight=jnp.ones(5)), "must be one positive and finite number"),
     "unknown field": (lambda: inside({"q": lambda x: x[0]}, FIELDS), r"exact names the fields \['q'\]"),
     "singular solution": (lambda: inside(lambda x: 1 / (0 * x[0])), "not finite at the evaluation points"),
     "singular gradient": (
@@ -122,15 +137,3 @@ def test_refused_in_one_line(name):
 def test_infinite_weights():
     with pytest.raises(ValueError, match="got inf"):
         ng.Residual(VALUE, X, weight=float("inf"))
-
-
-def test_components_that_do_not_match_the_exact_solution():
-    """Seen when the problem is built or, at the latest, when the error is measured."""
-
-    def measure():
-        problem = inside(lambda x: x)
-        problem.errors(problem.params)
-
-    with pytest.raises(ValueError, match="the network has 1 components, the exact solution 2") as caught:
-        measure()
-    assert "\n" not in str(caught.value)
