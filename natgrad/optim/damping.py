@@ -141,15 +141,15 @@ class LevenbergMarquardt(Damping):
 
 
 class Auto(Damping):
-    """`LossPower` for least squares and `Geometric` for energies, as in the paper; but with `short` = 0.3, unless
-    `published`."""
+    """`LossPower` for least squares and `Geometric` for energies, as in the paper; unless `published`, with `short` 0.2
+    and 0.3."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     published: bool = eqx.field(static=True, default=False)
 
     def resolve(self, problem: Problem) -> Damping:
-        rule = LossPower if problem.least_squares else Geometric
-        return rule(self.gamma, short=0.0 if self.published else 0.3)
+        rule, short = (LossPower, 0.2) if problem.least_squares else (Geometric, 0.3)
+        return rule(self.gamma, short=0.0 if self.published else short)
 
     def extra(self, state, loss, gradient_norm, iteration):
         return jnp.zeros_like(loss)

@@ -46,7 +46,7 @@ def build(key, *, width: int = 45, depth: int = 3, interior: int = 10_000, bound
 
 published = {"damping": LevenbergMarquardt}
 options = {"width": 20, "depth": 2, "interior": 800, "boundary": 300}
-small = Preset(options, budget(ngd=60, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, published, 2e-6)
+small = Preset(options, budget(ngd=60, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, published, 1.4e-5)
 paper = Preset({}, budget(ngd=2_000, quasi_newton=25_000, adam=75_000), published=published)
 benchmark = register(
     Benchmark(

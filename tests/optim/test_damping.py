@@ -98,7 +98,7 @@ def test_the_papers_formulas_do_not_look_at_the_steps(kind):
 
 def test_auto_goes_by_the_kind_of_problem():
     squares, energy = SimpleNamespace(least_squares=True), SimpleNamespace(least_squares=False)
-    assert damping.Auto(3.0).resolve(squares) == damping.LossPower(3.0, short=0.3)
+    assert damping.Auto(3.0).resolve(squares) == damping.LossPower(3.0, short=0.2)
     assert damping.Auto(3.0, published=True).resolve(squares) == damping.LossPower(3.0)
     assert damping.Auto(3.0).resolve(energy) == damping.Geometric(3.0, short=0.3)
     assert damping.Auto(3.0, published=True).resolve(energy) == damping.Geometric(3.0)

@@ -54,7 +54,10 @@ CASES = {
         "weight of a residual must be one positive and finite number, got 0",
     ),
     "negative weight": (lambda: ng.Residual(VALUE, X, weight=-1.0), "must be one positive and finite number, got -1"),
-    "NaN weight": (lambda: ng.Residual(VALUE, X, weight=float("nan")), "must be one positive and finite number, got nan"),
+    "NaN weight": (
+        lambda: ng.Residual(VALUE, X, weight=float("nan")),
+        "must be one positive and finite number, got nan",
+    ),
     "flat points": (lambda: residual(points=X[:, 0]), r"points must have shape \(n, d\), got \(5,\)"),
     "empty points": (lambda: residual(points=X[:0]), "points must not be empty"),
     "NaN points": (lambda: residual(points=np.full((3, 2), np.nan)), "points must be finite"),
