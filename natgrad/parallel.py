@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 AXIS = "points"
 HEARTBEAT = 30  # seconds without a sign of life after which a process counts as dead
@@ -123,6 +123,19 @@ def mean(x: PyTree) -> PyTree:
     devices' f, which are the same number.
     """
     return jax.lax.pmean(x, AXIS) if inside() else x
+
+
+def after(x: PyTree, known: Float[Array, ""]) -> PyTree:
+    """x, not before `known` is.
+
+    XLA on CPUs may run two sums over devices at the same time, one of them in a branch or loop, where neither needs the
+    other's result, and then mixes them up: eight devices on two cores crashed within a hundred steps. So what goes into
+    a branch or loop with sums waits for those before it.
+    """
+    if not inside():
+        return x
+    broken = jnp.isnan(known)  # a result that the compiler cannot foresee
+    return jax.tree.map(lambda leaf: jnp.where(broken, jnp.zeros_like(leaf), leaf), x)
 
 
 def gather(x: Array, rows: int | None = None) -> Array:

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "fem": {"host", "linalg"},
     "problem": {"host", "calculus", "networks", "domains", "fem", "parallel"},
     "gramian": {"linalg", "parallel", "problem"},
-    "precondition": {"host", "linalg", "gramian"},
+    "precondition": {"host", "linalg", "gramian", "parallel"},
     "optim": ABOVE_SOLVE,
     "progress": {"problem"},
     "optimistix": ABOVE_SOLVE | {"optim"},

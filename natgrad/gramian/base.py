@@ -75,12 +75,11 @@ class Gramian(eqx.Module):
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         """A Ω."""
-        columns = omega.matrix().T
-        return jax.lax.map(self.push, columns, batch_size=self.at_a_time(len(columns))).T
+        return by_columns(self.push, omega.matrix(), most_at_a_time(self.problem))
 
     def pull_many(self, values: Float[Array, "rows m"]) -> Float[Array, "p m"]:
         """Aᵀ values."""
-        return jax.lax.map(self.pull, values.T, batch_size=self.at_a_time(values.shape[1])).T
+        return by_columns(self.pull, values, most_at_a_time(self.problem))
 
     def at_a_time(self, columns: int) -> int:
         """How many of so many vectors go through the network together."""
@@ -137,6 +136,18 @@ def most_at_a_time(problem: Problem) -> int:
     """How many vectors go through the network together."""
     points = sum(block.num_points for block in problem.features)
     return max(1, min(COLUMNS, POINTS // points))
+
+
+def by_columns(fn: Callable[[Array], Array], X: Float[Array, "n m"], most: int) -> Float[Array, "k m"]:
+    """fn of each column, at most so many at a time: in rounds of one size, filled up with zeros.
+
+    `jax.lax.map` would do what remains apart; and sums over devices in a loop must not meet others (`parallel.after`).
+    """
+    m = X.shape[1]
+    rounds = -(-m // most)
+    size = -(-m // rounds)
+    columns = jnp.pad(X.T, ((0, rounds * size - m), (0, 0)))
+    return jax.lax.map(fn, columns, batch_size=size)[:m].T
 
 
 def pull(problem: Problem, params: PyTree, values: Float[Array, " rows"]) -> Float[Array, " p"]:

@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from natgrad.gramian import Gramian
-from natgrad.linalg import TestMatrix, matmul, whiten
+from natgrad.gramian.base import by_columns
+from natgrad.linalg import TestMatrix, matmul, whitened
 from natgrad.optim.direction import PCG, Direct, Direction, Solve, System, check_scaling, scaled
 from natgrad.parallel import count, gather, inside, own
 from natgrad.problem import Problem
@@ -60,15 +61,13 @@ class Rows(eqx.Module):
         return self.push(self.lift(c))
 
     def mm(self, C: Float[Array, "q m"]) -> Float[Array, "q m"]:
-        return jax.lax.map(self.mv, C.T, batch_size=min(COLUMNS, C.shape[1])).T
+        return by_columns(self.mv, C, COLUMNS)
 
     def factor(self, omega: TestMatrix) -> Float[Array, "q m"]:
         """As `Gramian.factor`, with S Aᵀ in the place of A."""
-        each = lambda fn, X: jax.lax.map(fn, X.T, batch_size=min(COLUMNS, X.shape[1])).T
-        C = each(self.lift, omega.matrix())
+        C = by_columns(self.lift, omega.matrix(), COLUMNS)
         D = C if self.squares is None else C / self.squares[:, None]
-        _, inverse = whiten(matmul(C.T, D))
-        return each(self.push, matmul(C, inverse.T))
+        return by_columns(self.push, whitened(C, matmul(C.T, D)), COLUMNS)
 
     def diagonal(self) -> Float[Array, " q"]:
         return self.as_matrix().diagonal()

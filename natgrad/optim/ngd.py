@@ -34,7 +34,7 @@ from natgrad.optim.direction import Direction
 from natgrad.optim.kernel import Suited
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.optim.memory import fit
-from natgrad.parallel import everywhere
+from natgrad.parallel import after, everywhere
 from natgrad.problem import Problem
 
 SHORT, LONG = 2.0**-8, 0.1
@@ -144,7 +144,7 @@ class NaturalGradient(eqx.Module):
                 state.damping, largest=largest, loss=loss, gradient_norm=norm, iteration=state.iteration
             )
 
-        system, inner = direction.prepare(G, mu, state.direction, sub, state.iteration)
+        system, inner = direction.prepare(G, mu, after(state.direction, norm + loss), sub, state.iteration)
         shift = self.momentum * state.moved if self.momentum else None
         solve = system.solve(gradient, state.previous, rows=problem.covector(params), shift=shift)
         v = _descent(solve.x, gradient, system)

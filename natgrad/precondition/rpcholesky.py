@@ -22,6 +22,7 @@ from natgrad.linalg import (
     rpcholesky,
     rpcholesky_preconditioner,
 )
+from natgrad.parallel import after
 from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty, factored, round_off
 
 METHODS = ("factor", "eigh", "svd", "woodbury")
@@ -66,7 +67,9 @@ class RPCholesky(Preconditioner):
         size = gramian.size
         width = min(self.max_rank, size)
         start, pivots = jax.random.split(key)
-        power = lambda: power_method(gramian.mv, start, size, iterations=self.power_iterations, dtype=gramian.dtype)
+        diagonal = gramian.diagonal()
+        vector = after(jax.random.normal(start, (size,), gramian.dtype), diagonal[0])
+        power = lambda: power_method(gramian.mv, vector, iterations=self.power_iterations)
         if self.method == "factor":
             largest = jax.lax.cond(state > 0, lambda: state, power)
             damping = jnp.maximum(mu(largest), round_off(largest))
@@ -75,7 +78,7 @@ class RPCholesky(Preconditioner):
             damping = mu(largest)
         result = rpcholesky(
             gramian.columns,
-            gramian.diagonal(),
+            diagonal,
             pivots,
             max_rank=width,
             block=min(self.block, width),
