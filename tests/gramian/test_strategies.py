@@ -7,6 +7,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
+from natgrad.gramian.base import by_columns
 from natgrad.gramian.choose import choose
 from tests.helpers import check_products, dense_gramian, energy, flow, poisson, relative
 
@@ -43,6 +44,15 @@ def case(request):
 @pytest.mark.parametrize(("strategy", "batch"), STRATEGIES)
 def test_products_agree_with_the_dense_gramian(case, strategy, batch):
     check_products(*case, strategy, batch, tol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [1, 5, 16, 17, 33])
+def test_columns_go_in_rounds_of_one_size(columns):
+    """So that a sum over devices is in one place of the program: in a loop, or in none."""
+    X, M = np.random.default_rng(0).normal(size=(7, columns)), np.arange(21.0).reshape(3, 7)
+    apply = lambda X: by_columns(lambda x: M @ x, X, 16)
+    np.testing.assert_allclose(apply(jnp.asarray(X)), M @ X, rtol=1e-13)
+    assert str(jax.make_jaxpr(apply)(X)).count("dot_general[") == 1  # nothing is done apart
 
 
 @pytest.mark.parametrize("metric", METRICS)
