@@ -56,7 +56,7 @@ def test_run_report_and_the_rest(here, capsys):
     folder = next((here / "runs" / "poisson3d").iterdir())
     assert folder.name.startswith("ngd-full-small")
     assert folder.name.endswith("seed0")
-    assert f"runs/poisson3d/{folder.name}: steps after 6 steps" in captured.out
+    assert f"runs/poisson3d/{folder.name}: finished after 6 steps" in captured.out
     assert "21 parameters" in captured.err
     assert len(history(folder)) == 6
     assert {path.name for path in (folder / "plots").iterdir()} == {"convergence.png", "solver.png", "fields.png"}

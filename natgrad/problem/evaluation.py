@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from natgrad import host
@@ -38,7 +39,7 @@ def evaluation_norms(
                 "errors need points: give evaluation=domain.interior(…), or build a block's points from a domain"
             )
         evaluation = largest.domain.interior(FACTOR * len(largest), key=host.key(SEED))
-    _check_exact(exact, network, evaluation.x[0])
+    _check_exact(exact, network, jax.ShapeDtypeStruct(evaluation.x.shape[1:], dtype))
     return ErrorNorms(exact, evaluation, dtype)
 
 
