@@ -61,7 +61,7 @@ class Recorder:
             **self.facts,
             "status": self.status,
             "setup": self._setup,
-            "command": " ".join(sys.orig_argv),
+            "command": " ".join(_bare(word) for word in ["python", *sys.orig_argv[1:]]),
             "python": platform.python_version(),
             "history": self.history,
         }
@@ -108,3 +108,8 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _bare(word: str) -> str:
+    """A word of a command line; of a path, which is one machine's alone, the end."""
+    return Path(word).name if Path(word).is_absolute() else word
