@@ -1,5 +1,6 @@
 """Run folders: what is in them, what their time counts, and how a run that breaks down ends."""
 
+import itertools
 import json
 import time
 
@@ -73,8 +74,11 @@ def test_time_counts_stepping_alone(trained):
     assert result["time"] + result["compile_time"] + result["checkpoints"]["time"] < wall
 
 
-def test_checkpoints_cost_a_bounded_share(tmp_path):
-    """All together no more than 2 % of the stepping, the first and the last one aside."""
+def test_checkpoints_cost_a_bounded_share(tmp_path, monkeypatch):
+    """All together no more than 2 % of the stepping, the first and what one is dearer than the last aside."""
+    costs = itertools.cycle([0.001, 0.003, 0.002])
+    readings = itertools.accumulate(cost for pair in zip(itertools.repeat(0.0), costs) for cost in pair)
+    monkeypatch.setattr(checkpoint.time, "perf_counter", lambda: next(readings))
     writer = checkpoint.Writer(tmp_path / "checkpoint", "print")
     tree = {"a": np.zeros(1000), "key": jax.random.key(3)}
     written = []
@@ -84,8 +88,9 @@ def test_checkpoints_cost_a_bounded_share(tmp_path):
             writer.save(step, clock, None, {}, tree)
             written.append((step, writer.spent))
     assert written[0][0] == 1
-    assert all(spent <= 0.02 * 0.002 * step + writer.spent / len(written) * 3 for step, spent in written[1:])
-    assert len(checkpoint.files(tmp_path / "checkpoint")) == min(2, len(written))
+    assert len(written) > 20
+    assert all(spent <= 0.02 * 0.002 * step + 0.002 for step, spent in written[1:])
+    assert len(checkpoint.files(tmp_path / "checkpoint")) == 2
 
 
 def test_trees_come_back_bit_for_bit(tmp_path):
