@@ -81,10 +81,6 @@ class Gramian(eqx.Module):
         """Aᵀ values."""
         return by_columns(self.pull, values, most_at_a_time(self.problem))
 
-    def at_a_time(self, columns: int) -> int:
-        """How many of so many vectors go through the network together."""
-        return min(columns, most_at_a_time(self.problem))
-
     @abc.abstractmethod
     def diagonal(self) -> Float[Array, " p"]:
         """diag G, eq. (gram_diagonal)."""

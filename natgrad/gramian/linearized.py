@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import Gramian, weighted_features
+from natgrad.gramian.base import Gramian, by_columns, most_at_a_time, weighted_features
 from natgrad.gramian.batched import batches
 from natgrad.parallel import total
 from natgrad.problem import Coupling, Problem
@@ -38,12 +38,11 @@ class Linearized(Gramian):
         return total(self._own(v))
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
-        return total(jax.lax.map(self._own, V.T, batch_size=self.at_a_time(V.shape[1]))).T
+        return total(by_columns(self._own, V, most_at_a_time(self.problem)))
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
-        unit = lambda i: jnp.zeros(self.size, self.problem.dtype).at[i].set(1.0)
-        products = jax.lax.map(lambda i: self._own(unit(i)), indices, batch_size=self.at_a_time(indices.shape[0]))
-        return total(products).T
+        unit = lambda i: jnp.zeros(self.size, self.problem.dtype).at[i[0]].set(1.0)
+        return total(by_columns(lambda i: self._own(unit(i)), indices[None], most_at_a_time(self.problem)))
 
     def diagonal(self) -> Float[Array, " p"]:
         return batches(self.problem, self.params, self.batch).diagonal()

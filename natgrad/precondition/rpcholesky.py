@@ -68,8 +68,8 @@ class RPCholesky(Preconditioner):
         width = min(self.max_rank, size)
         start, pivots = jax.random.split(key)
         diagonal = gramian.diagonal()
-        vector = after(jax.random.normal(start, (size,), gramian.dtype), diagonal[0])
-        power = lambda: power_method(gramian.mv, vector, iterations=self.power_iterations)
+        vector = lambda: after(jax.random.normal(start, (size,), gramian.dtype), diagonal[0])
+        power = lambda: power_method(gramian.mv, vector(), iterations=self.power_iterations)
         if self.method == "factor":
             largest = jax.lax.cond(state > 0, lambda: state, power)
             damping = jnp.maximum(mu(largest), round_off(largest))

@@ -12,7 +12,7 @@ differentiated in u and never in frozen.
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -198,16 +198,16 @@ HINTS = {  # what a new user of JAX runs into first
     "TracerBoolConversionError": "a condition on values is written jnp.where(…), not if",
     "TracerArrayConversionError": "functions of the values are those of jax.numpy, not numpy",
     "IndexError": "x is one point, its coordinates are x[0], x[1], …",
-    "TypeError": "it is called with the network u first, then with one point x",
 }
+CALLED = {"TypeError": "it is called with the network u first, then with one point x"}
 
 
-def failure(what: str, point: Any, error: Exception) -> str:
+def failure(what: str, point: Any, error: Exception, hints: Mapping[str, str] = HINTS) -> str:
     """What a user's function raised at one point, in a line, with a hint."""
     kind = type(error).__name__
     reason = " ".join(str(error).split())
     reason = reason if len(reason) <= 120 else reason[:120] + " …"
-    hint = f" ({HINTS[kind]})" if kind in HINTS else ""
+    hint = f" ({hints[kind]})" if kind in hints else ""
     return f"{what} fails at a single point of shape {point.shape}: {kind}: {reason}{hint}"
 
 
@@ -217,7 +217,7 @@ def check_block(name: str, fn: Callable, network: Network, row: tuple[Any, ...],
     try:
         out = eqx.filter_eval_shape(fn, network, *row)
     except Exception as error:
-        raise ValueError(failure(f"{what} {name!r}", row[0], error)) from error
+        raise ValueError(failure(f"{what} {name!r}", row[0], error, HINTS | CALLED)) from error
     if not hasattr(out, "shape") or len(out.shape) > 1:
         got = getattr(out, "shape", f"{type(out).__name__}, which does not depend on u")
         raise ValueError(f"{what} {name!r} must give a scalar or a vector at one point, got {got}")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import natgrad as ng
+from natgrad.problem.errors import ErrorNorms
 
 X = np.random.default_rng(0).uniform(size=(5, 2))
 SQUARE = ng.Box([0.0, 0.0], [1.0, 1.0])
@@ -107,6 +108,7 @@ CASES = {
     ),
     "components of the solution": (lambda: inside(lambda x: x), r"has shape \(2,\) at one point, the network \(1,\)"),
     "components of a field": (lambda: inside({"p": lambda x: x}, FIELDS), r"exact solution of 'p' has shape \(2,\)"),
+    "a solution of two points": (lambda: inside(lambda x, y: x[0]), "the exact solution fails.*argument: 'y'$"),
     "a number for a solution": (lambda: inside(0.0), "must be a function of one point, got float: lambda x: 0.0, say"),
     "a solution of many points": (
         lambda: inside(lambda x: x[:, 0]),
@@ -140,3 +142,11 @@ def test_refused_in_one_line(name):
 def test_infinite_weights():
     with pytest.raises(ValueError, match="got inf"):
         ng.Residual(VALUE, X, weight=float("inf"))
+
+
+def test_components_that_do_not_match_the_exact_solution():
+    """Seen when a problem is built; and, for norms by themselves, when the error is measured."""
+    norms = ErrorNorms(lambda x: x, SQUARE.interior(5, key=jax.random.key(2)), float)
+    with pytest.raises(ValueError, match="the network has 1 components, the exact solution 2") as caught:
+        norms(NET)
+    assert "\n" not in str(caught.value)
