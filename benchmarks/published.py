@@ -1,0 +1,115 @@
+"""The paper's comparison, nine optimizers on five problems, beside the paper's own numbers: a table and a figure.
+
+    python -m benchmarks.published [results/published] [--default results/paper] [--figure docs/img/published.png]
+
+The runs are those of `natgrad run PROBLEM --preset paper --recipe published --optimizer OPTIMIZER --seed SEED`. A cell
+has the paper's error, then the median over the seeds at the last step that all of them took, and, where one went on
+alone, its own last error.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.peers.table import TARGETS
+from natgrad.experiment.plots import COLORS
+from natgrad.experiment.runs import Run, find
+
+#: Relative H¹ errors at the plateau, medians of ten runs, in the order of TARGETS.
+PAPER = {
+    "ngd-full": (1.56e-6, 1.75e-6, 1.08e-6, 1.63e-5, 6.61e-5),
+    "ngd-matrix-free": (3.44e-4, 9.13e-5, 1.99e-5, 2.34e-4, 8.42e-4),
+    "rpcholesky": (1.69e-6, 2.18e-6, 1.12e-6, 1.63e-5, 6.61e-5),
+    "nystrom-gaussian": (1.66e-6, 1.89e-6, 8.24e-7, 1.63e-5, 6.60e-5),
+    "nystrom-sampling": (1.97e-6, 1.93e-6, 1.22e-6, 1.63e-5, 6.63e-5),
+    "bfgs": (8.91e-5, 1.03e-4, 2.92e-5, 3.64e-5, 7.30e-5),
+    "ssbroyden": (2.69e-6, 2.39e-6, 5.45e-7, 1.60e-5, 6.61e-5),
+    "lbfgs": (7.91e-4, 3.91e-4, 1.04e-4, 1.68e-3, 4.94e-3),
+    "adam": (1.95e-2, 1.87e-3, 2.47e-3, 2.37e-2, 2.54e-2),
+}
+
+LINES = [color for color in COLORS if color != "#000000"] + ["#882255"]  # black is for the default recipe
+
+
+def curve(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Steps at which the error was evaluated, and the error."""
+    step, error = run.column("step"), run.column("h1")
+    known = np.isfinite(error)
+    return step[known], error[known]
+
+
+def at(run: Run, step: float) -> float:
+    """The last error evaluated up to a step."""
+    steps, errors = curve(run)
+    return float(errors[np.searchsorted(steps, step, side="right") - 1])
+
+
+def cell(runs: list[Run]) -> str:
+    """Median at the last common step, and the longest run's end."""
+    if not runs:
+        return "–"
+    ends = [float(curve(run)[0][-1]) for run in runs]
+    common, longest = min(ends), max(ends)
+    middle = float(np.median([at(run, common) for run in runs]))
+    text = f"{middle:.1e} ({steps(common)})"
+    if longest > 1.2 * common:
+        text += f", {at(runs[int(np.argmax(ends))], longest):.1e} ({steps(longest)})"
+    return text
+
+
+def steps(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def table(runs: list[Run]) -> str:
+    """Markdown: an optimizer a row, a problem a column."""
+    lines = ["| | " + " | ".join(TARGETS) + " |", "|---" * (len(TARGETS) + 1) + "|"]
+    for optimizer, errors in PAPER.items():
+        cells = []
+        for problem, error in zip(TARGETS, errors, strict=True):
+            chosen = [run for run in runs if (run.problem, run.optimizer) == (problem, optimizer)]
+            cells.append(f"{error:.2e} → {cell(chosen)}")
+        lines.append(f"| {optimizer} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def figure(published: list[Run], default: list[Run], path: Path) -> None:
+    """A panel a problem: every optimizer of the published recipe, seed 0, and the default NyströmNGD in bold."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    drawing, axes = plt.subplots(1, len(TARGETS), figsize=(3.3 * len(TARGETS), 3.6), sharey=True, layout="constrained")
+    for axis, (problem, best) in zip(axes, TARGETS.items(), strict=True):
+        for color, optimizer in zip(LINES, PAPER, strict=True):
+            for run in published:
+                if (run.problem, run.optimizer, run.config["seed"]) == (problem, optimizer, 0):
+                    axis.plot(*curve(run), color=color, linewidth=1.1, label=optimizer)
+        for run in default:
+            if (run.problem, run.optimizer, run.config["seed"]) == (problem, "nystrom", 0):
+                axis.plot(*curve(run), color="black", linewidth=2.4, label="natgrad, default NyströmNGD")
+        axis.axhline(best, color="gray", linestyle=":", linewidth=1, label="the paper's best")
+        axis.set(xscale="log", yscale="log", title=problem, xlabel="steps", ylim=(2e-9, 2))
+        axis.grid(alpha=0.25)
+    axes[0].set_ylabel("relative H¹ error")
+    drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=9, frameon=False)
+    drawing.savefig(path, dpi=110)
+    print(f"wrote {path}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", type=Path, nargs="?", default=Path("results/published"))
+    parser.add_argument("--default", type=Path, default=Path("results/paper"))
+    parser.add_argument("--figure", type=Path)
+    arguments = parser.parse_args()
+    published = find([arguments.runs])
+    print(table(published))
+    if arguments.figure:
+        figure(published, find([arguments.default]), arguments.figure)
+
+
+if __name__ == "__main__":
+    main()
