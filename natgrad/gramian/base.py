@@ -25,7 +25,10 @@ from natgrad.linalg import TestMatrix, matmul, whitened
 from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
 
-CHUNK = 64  # points whose rows a CPU computes at a time
+CHUNK, ENTRIES = (
+    64,
+    2**21,
+)  # points whose rows a CPU computes at a time: 64, up to 256 while their rows stay within 16 MB
 COLUMNS = 16  # vectors that go through the network at a time, …
 POINTS = 2**15  # … or fewer, so that all points together are not many more
 
@@ -199,7 +202,7 @@ def weighted_jacobian(
 
     points = (scale, *inputs)
     if jax.default_backend() == "cpu":  # rows that fit the cache: faster, and no temporaries of the size of A
-        out = jax.lax.map(rows, points, batch_size=_chunk(weights.shape[0]))
+        out = jax.lax.map(rows, points, batch_size=chunk(weights.shape[0], problem.num_parameters))
     else:
         out = jax.vmap(rows)(points)
     return out.reshape(-1, out.shape[-1])
@@ -216,10 +219,11 @@ def second(features: Callable[[PyTree], Array], params: PyTree, direction: PyTre
     return jax.jvp(first, (params,), (direction,))[1]
 
 
-def _chunk(n: int) -> int:
+def chunk(n: int, size: int) -> int:
     """Points at a time: a divisor of n where there is a fair one, since a remainder would be put together by a copy."""
-    divisor = max(d for d in range(1, min(CHUNK, n) + 1) if n % d == 0)
-    return divisor if divisor >= CHUNK // 4 else min(CHUNK, n)
+    most = min(max(CHUNK, min(4 * CHUNK, ENTRIES // size)), n)
+    divisor = max(d for d in range(1, most + 1) if n % d == 0)
+    return divisor if 4 * divisor >= most else most
 
 
 def root(weights: Array) -> Array:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import CHUNK, Gramian, weighted_jacobian
+from natgrad.gramian.base import Gramian, chunk, weighted_jacobian
 from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, matmul, row_gram
 from natgrad.parallel import columns, inside, total
 from natgrad.problem import Coupling, Features, Problem
@@ -37,7 +37,7 @@ class StoredJacobian(Gramian):
         self.blocks = tuple(
             weighted_jacobian(problem, f, params, inputs, weights)
             for f in problem.features
-            for inputs, weights in _pieces(f)
+            for inputs, weights in _pieces(f, problem.num_parameters)
         )
         self.coupling = problem.coupling(params)
 
@@ -117,10 +117,10 @@ class StoredJacobian(Gramian):
         return jax.lax.fori_loop(0, -(-self.size // width), fill, result)
 
 
-def _pieces(block: Features) -> Iterator[tuple[tuple[Array, ...], Array]]:
-    """The points of a block in a multiple of CHUNK and the rest, so that neither is copied to be put together."""
+def _pieces(block: Features, size: int) -> Iterator[tuple[tuple[Array, ...], Array]]:
+    """The points of a block in whole chunks and the rest, so that neither is copied to be put together."""
     n = block.num_points
-    cut = n - n % CHUNK if jax.default_backend() == "cpu" else n
+    cut = n - n % chunk(n, size) if n and jax.default_backend() == "cpu" else n
     for piece in (slice(0, cut), slice(cut, n)):
         if piece.start < piece.stop:
             yield tuple(a[piece] for a in block.inputs), block.weights[piece]
