@@ -32,16 +32,9 @@ PAPER = {
 LINES = [color for color in COLORS if color != "#000000"] + ["#882255"]  # black is for the default recipe
 
 
-def curve(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Steps at which the error was evaluated, and the error."""
-    step, error = run.column("step"), run.column("h1")
-    known = np.isfinite(error)
-    return step[known], error[known]
-
-
 def at(run: Run, step: float) -> float:
     """The last error evaluated up to a step."""
-    steps, errors = curve(run)
+    steps, errors = run.series("h1")
     return float(errors[np.searchsorted(steps, step, side="right") - 1])
 
 
@@ -49,17 +42,13 @@ def cell(runs: list[Run]) -> str:
     """Median at the last common step, and the longest run's end."""
     if not runs:
         return "–"
-    ends = [float(curve(run)[0][-1]) for run in runs]
+    ends = [float(run.series("h1")[0][-1]) for run in runs]
     common, longest = min(ends), max(ends)
     middle = float(np.median([at(run, common) for run in runs]))
-    text = f"{middle:.1e} ({steps(common)})"
+    text = f"{middle:.1e} ({common:,.0f})"
     if longest > 1.2 * common:
-        text += f", {at(runs[int(np.argmax(ends))], longest):.1e} ({steps(longest)})"
+        text += f", {at(runs[int(np.argmax(ends))], longest):.1e} ({longest:,.0f})"
     return text
-
-
-def steps(number: float) -> str:
-    return f"{number:,.0f}"
 
 
 def table(runs: list[Run]) -> str:
@@ -86,10 +75,10 @@ def figure(published: list[Run], default: list[Run], path: Path) -> None:
         for color, optimizer in zip(LINES, PAPER, strict=True):
             for run in published:
                 if (run.problem, run.optimizer, run.config["seed"]) == (problem, optimizer, 0):
-                    axis.plot(*curve(run), color=color, linewidth=1.1, label=optimizer)
+                    axis.plot(*run.series("h1"), color=color, linewidth=1.1, label=optimizer)
         for run in default:
             if (run.problem, run.optimizer, run.config["seed"]) == (problem, "nystrom", 0):
-                axis.plot(*curve(run), color="black", linewidth=2.4, label="natgrad, default NyströmNGD")
+                axis.plot(*run.series("h1"), color="black", linewidth=2.4, label="natgrad, default NyströmNGD")
         axis.axhline(best, color="gray", linestyle=":", linewidth=1, label="the paper's best")
         axis.set(xscale="log", yscale="log", title=problem, xlabel="steps", ylim=(2e-9, 2))
         axis.grid(alpha=0.25)

@@ -1,6 +1,6 @@
 """Every part of a step at the size of the paper's 3D Poisson problem, against the machine's own rates.
 
-    python -m benchmarks.step [--points 10000] [--width 64] [--rank 500]
+    python -m benchmarks.step [--points 10000] [--width 64] [--rank 500] [--steps 24]
 
 The floor of a part is the larger of its flops over the rate of a matrix product and its bytes over the rate of a copy;
 the ratio is what it takes over that. Then whole steps, NyströmNGD and RPCholNGD against FullNGD, in both recipes.

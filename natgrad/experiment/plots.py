@@ -154,12 +154,7 @@ def plateau_dot(g: Group, against: str) -> tuple[float, float] | None:
 
 def curve(g: Group, name: str, against: str) -> tuple[np.ndarray, ...]:
     """x, and the quartiles of a quantity there: at the iterations where it was recorded, or on a grid of times."""
-    series = []
-    for run in g.runs:
-        x, y = run.column(against), run.column(name)
-        keep = np.isfinite(y)
-        series.append((x[keep], y[keep]))
-    series = [(x, y) for x, y in series if len(x)]
+    series = [(x, y) for x, y in (run.series(name, against) for run in g.runs) if len(x)]
     if not series:
         return (np.empty(0),) * 4
     if len(series) == 1:

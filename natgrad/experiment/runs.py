@@ -53,6 +53,12 @@ class Run:
             return np.asarray([record["errors"].get(name, np.nan) for record in self.records], float)
         return np.asarray([record.get(name, np.nan) for record in self.records], float)
 
+    def series(self, name: str, against: str = "step") -> tuple[np.ndarray, np.ndarray]:
+        """A quantity where it was recorded, and the steps or times of that: x, y."""
+        x, y = self.column(against), self.column(name)
+        known = np.isfinite(y)
+        return x[known], y[known]
+
     def restore(self) -> tuple[Problem, Any]:
         """The problem, and the parameters of the last checkpoint."""
         config = Config(

@@ -25,10 +25,8 @@ from natgrad.linalg import TestMatrix, matmul, whitened
 from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
 
-CHUNK, ENTRIES = (
-    64,
-    2**21,
-)  # points whose rows a CPU computes at a time: 64, up to 256 while their rows stay within 16 MB
+CHUNK = 64  # points whose rows a CPU computes at a time, up to four times as many …
+ENTRIES = 2**21  # … while their rows have no more numbers than this: 16 MB
 COLUMNS = 16  # vectors that go through the network at a time, …
 POINTS = 2**15  # … or fewer, so that all points together are not many more
 
