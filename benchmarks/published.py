@@ -4,7 +4,7 @@
 
 The runs are those of `natgrad run PROBLEM --preset paper --recipe published --optimizer OPTIMIZER --seed SEED`. A cell
 has the paper's error, then the median over the seeds at the last step that all of them took, and, where one went on
-alone, its own last error.
+alone, its own last error. A second table has seeds 0, 1 and 2 of the default recipe.
 """
 
 import argparse
@@ -29,6 +29,8 @@ PAPER = {
     "adam": (1.95e-2, 1.87e-3, 2.47e-3, 2.37e-2, 2.54e-2),
 }
 
+DEFAULT = ("ngd-full", "rpcholesky", "nystrom", "nystrom-gaussian", "nystrom-sampling")
+
 LINES = [color for color in COLORS if color != "#000000"] + ["#882255"]  # black is for the default recipe
 
 
@@ -38,6 +40,11 @@ def at(run: Run, step: float) -> float:
     return float(errors[np.searchsorted(steps, step, side="right") - 1])
 
 
+def short(error: float, digits: int = 1) -> str:
+    """1.6e-6 for 1.6e-06."""
+    return f"{error:.{digits}e}".replace("e-0", "e-")
+
+
 def cell(runs: list[Run]) -> str:
     """Median at the last common step, and the longest run's end."""
     if not runs:
@@ -45,22 +52,35 @@ def cell(runs: list[Run]) -> str:
     ends = [float(run.series("h1")[0][-1]) for run in runs]
     common, longest = min(ends), max(ends)
     middle = float(np.median([at(run, common) for run in runs]))
-    text = f"{middle:.1e} ({common:,.0f})"
+    text = f"{short(middle)} ({common:,.0f})"
     if longest > 1.2 * common:
-        text += f", {at(runs[int(np.argmax(ends))], longest):.1e} ({longest:,.0f})"
+        text += f", {short(at(runs[int(np.argmax(ends))], longest))} ({longest:,.0f})"
     return text
 
 
-def table(runs: list[Run]) -> str:
-    """Markdown: an optimizer a row, a problem a column."""
+def markdown(rows: dict[str, list[str]]) -> str:
+    """An optimizer a row, a problem a column."""
     lines = ["| | " + " | ".join(TARGETS) + " |", "|---" * (len(TARGETS) + 1) + "|"]
+    return "\n".join([*lines, *(f"| {optimizer} | " + " | ".join(cells) + " |" for optimizer, cells in rows.items())])
+
+
+def published_table(runs: list[Run]) -> str:
+    """The paper's error → ours."""
+    rows = {}
     for optimizer, errors in PAPER.items():
-        cells = []
-        for problem, error in zip(TARGETS, errors, strict=True):
-            chosen = [run for run in runs if (run.problem, run.optimizer) == (problem, optimizer)]
-            cells.append(f"{error:.2e} → {cell(chosen)}")
-        lines.append(f"| {optimizer} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        cells = [cell(of(runs, problem, optimizer)) for problem in TARGETS]
+        rows[optimizer] = [f"{short(error, 2)} → {cell}" for error, cell in zip(errors, cells, strict=True)]
+    return markdown(rows)
+
+
+def default_table(runs: list[Run]) -> str:
+    """Seeds 0, 1 and 2 of the natural gradients."""
+    runs = [run for run in runs if run.config["seed"] < 3]
+    return markdown({optimizer: [cell(of(runs, problem, optimizer)) for problem in TARGETS] for optimizer in DEFAULT})
+
+
+def of(runs: list[Run], problem: str, optimizer: str) -> list[Run]:
+    return [run for run in runs if (run.problem, run.optimizer) == (problem, optimizer)]
 
 
 def figure(published: list[Run], default: list[Run], path: Path) -> None:
@@ -73,11 +93,11 @@ def figure(published: list[Run], default: list[Run], path: Path) -> None:
     drawing, axes = plt.subplots(1, len(TARGETS), figsize=(3.3 * len(TARGETS), 3.6), sharey=True, layout="constrained")
     for axis, (problem, best) in zip(axes, TARGETS.items(), strict=True):
         for color, optimizer in zip(LINES, PAPER, strict=True):
-            for run in published:
-                if (run.problem, run.optimizer, run.config["seed"]) == (problem, optimizer, 0):
+            for run in of(published, problem, optimizer):
+                if run.config["seed"] == 0:
                     axis.plot(*run.series("h1"), color=color, linewidth=1.1, label=optimizer)
-        for run in default:
-            if (run.problem, run.optimizer, run.config["seed"]) == (problem, "nystrom", 0):
+        for run in of(default, problem, "nystrom"):
+            if run.config["seed"] == 0:
                 axis.plot(*run.series("h1"), color="black", linewidth=2.4, label="natgrad, default NyströmNGD")
         axis.axhline(best, color="gray", linestyle=":", linewidth=1, label="the paper's best")
         axis.set(xscale="log", yscale="log", title=problem, xlabel="steps", ylim=(2e-9, 2))
@@ -94,10 +114,10 @@ def main() -> None:
     parser.add_argument("--default", type=Path, default=Path("results/paper"))
     parser.add_argument("--figure", type=Path)
     arguments = parser.parse_args()
-    published = find([arguments.runs])
-    print(table(published))
+    published, default = find([arguments.runs]), find([arguments.default])
+    print(published_table(published), default_table(default), sep="\n\n")
     if arguments.figure:
-        figure(published, find([arguments.default]), arguments.figure)
+        figure(published, default, arguments.figure)
 
 
 if __name__ == "__main__":
