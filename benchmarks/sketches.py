@@ -36,7 +36,7 @@ from natgrad.linalg import (
     sample_diagonal,
     sample_uniform,
     sparse_signs,
-    whitened,
+    whitener,
 )
 
 GAMMAS = (0.1, 10.0)
@@ -62,9 +62,9 @@ def synthetic(rows: int, size: int, decades: float = 15.0) -> tuple[Array, Array
 
 
 def factor(A: Array, omega: TestMatrix) -> Array:
-    """F with FFᵀ the Nyström approximation of AᵀA, as `Gramian.factor` makes it."""
+    """F with FᵀF the Nyström approximation of AᵀA, as `Gramian.factor` makes it."""
     C = omega.times(A)
-    return matmul(A.T, whitened(C, matmul(C.T, C)))
+    return matmul(matmul(whitener(matmul(C.T, C)), C.T), A)
 
 
 def sketches(rank: int) -> Iterator[tuple[str, Callable[[Array, Array], Array]]]:

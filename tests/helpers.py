@@ -120,7 +120,7 @@ def check_products(problem, dense, strategy: str, batch: int | None, tol: float)
         assert relative(product, expected) < tol
     assert relative(ours, gradient) < tol
     sketch = dense @ np.asarray(omega.matrix())
-    assert relative(F @ F.T, sketch @ np.linalg.solve(omega.matrix().T @ sketch, sketch.T)) < 1e4 * tol
+    assert relative(F.T @ F, sketch @ np.linalg.solve(omega.matrix().T @ sketch, sketch.T)) < 1e4 * tol
 
 
 def relative(a, b) -> float:
@@ -151,7 +151,7 @@ class Dense(eqx.Module):
         values, U = jnp.linalg.eigh(self.matrix)
         A = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * U.T
         C = omega.times(A)
-        return A.T @ (C @ whiten(C.T @ C)[1].T)
+        return whiten(C.T @ C)[1] @ C.T @ A
 
     def diagonal(self):
         return jnp.diagonal(self.matrix)

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.linalg import TestMatrix, matmul, whitened
+from natgrad.linalg import TestMatrix, matmul, transposed, whitener
 from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
 
@@ -62,25 +62,25 @@ class Gramian(eqx.Module):
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         """G V."""
 
-    def factor(self, omega: TestMatrix) -> Float[Array, "p m"]:
-        """F with F Fᵀ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ, the Nyström approximation, by way of the rows.
+    def factor(self, omega: TestMatrix) -> Float[Array, "m p"]:
+        """F with FᵀF = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ, the Nyström approximation, by way of the rows.
 
-        With C = AΩ and CᵀG_hC = RᵀR it is F = AᵀG_h(C R⁻¹): GΩ itself, whose round-off eps·λ₁ is the same in all
+        With C = AΩ and CᵀG_hC = RᵀR it is F = R⁻ᵀ(G_hC)ᵀA: GΩ itself, whose round-off eps·λ₁ is the same in all
         directions, is never formed. The round-off of F is small where G is. Where Ω has more columns than CᵀG_hC has
         directions above its round-off, the rest would fill F with vectors of noise: they are left out, zeros in F.
         """
         C = self.push_many(omega)
         coupling = self.problem.coupling(self.params)
-        D = C if coupling is None else coupling.apply(C)
-        return self.pull_many(whitened(D, total(matmul(C.T, D))))
+        D = transposed(C if coupling is None else coupling.apply(C))
+        return self.pull_many(matmul(whitener(total(matmul(D, C))), D))
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         """A Ω."""
         return by_columns(self.push, omega.matrix(), most_at_a_time(self.problem))
 
-    def pull_many(self, values: Float[Array, "rows m"]) -> Float[Array, "p m"]:
-        """Aᵀ values."""
-        return by_columns(self.pull, values, most_at_a_time(self.problem))
+    def pull_many(self, values: Float[Array, "m rows"]) -> Float[Array, "m p"]:
+        """values A."""
+        return by_rows(self.pull, values, most_at_a_time(self.problem))
 
     @abc.abstractmethod
     def diagonal(self) -> Float[Array, " p"]:
@@ -136,15 +136,19 @@ def most_at_a_time(problem: Problem) -> int:
 
 
 def by_columns(fn: Callable[[Array], Array], X: Float[Array, "n m"], most: int) -> Float[Array, "k m"]:
-    """fn of each column, at most so many at a time: in rounds of one size, filled up with zeros.
+    """fn of each column, at most so many at a time."""
+    return by_rows(fn, X.T, most).T
+
+
+def by_rows(fn: Callable[[Array], Array], X: Float[Array, "m n"], most: int) -> Float[Array, "m k"]:
+    """fn of each row, at most so many at a time: in rounds of one size, filled up with zeros.
 
     `jax.lax.map` would do what remains apart; and sums over devices in a loop must not meet others (`parallel.after`).
     """
-    m = X.shape[1]
+    m = X.shape[0]
     rounds = -(-m // most)
     size = -(-m // rounds)
-    columns = jnp.pad(X.T, ((0, rounds * size - m), (0, 0)))
-    return jax.lax.map(fn, columns, batch_size=size)[:m].T
+    return jax.lax.map(fn, jnp.pad(X, ((0, rounds * size - m), (0, 0))), batch_size=size)[:m]
 
 
 def pull(problem: Problem, params: PyTree, values: Float[Array, " rows"]) -> Float[Array, " p"]:
@@ -183,27 +187,59 @@ def weighted_jacobian(
     params: PyTree,
     inputs: tuple[Array, ...],
     weights: Float[Array, " n"],
-) -> Float[Array, "rows p"]:
-    """The rows of A that some points of a block contribute, by reverse mode at each point."""
+    *,
+    parts: int = 1,
+) -> tuple[Float[Array, "rows p"], ...]:
+    """The rows of A that some points of a block contribute, by reverse mode at each point; `parts` arrays on a CPU."""
     frozen = jax.lax.stop_gradient(problem.network(params))
     scale = root(block.metric_weights(frozen, inputs, weights))
 
-    def rows(point: tuple[Array, ...]) -> Float[Array, "k p"]:
+    def leaves(point: tuple[Array, ...]) -> list[Array]:
         scale, *row = point
         feature = lambda p: scale * block.evaluate(problem.network(p), frozen, *row)
         if block.size == 1:
-            leaves = jax.tree.leaves(jax.grad(lambda p: feature(p)[0])(params))
-        else:
-            leaves = jax.tree.leaves(jax.jacrev(feature)(params))
-        # Leaf by leaf: unravelling a flat vector has a transpose that adds a zero-padded copy a leaf.
-        return jnp.concatenate([leaf.reshape(block.size, -1) for leaf in leaves], axis=1)
+            return jax.tree.leaves(jax.grad(lambda p: feature(p)[0])(params))
+        return jax.tree.leaves(jax.jacrev(feature)(params))
+
+    def some(points: tuple[Array, ...]) -> list[Float[Array, "k m"]]:
+        """Rows of some points, by leaf: unravelling a vector has a transpose that adds a zero-padded copy a leaf."""
+        rows = points[0].shape[0] * block.size
+        return [leaf.reshape(rows, -1) for leaf in jax.vmap(leaves)(points)]
 
     points = (scale, *inputs)
-    if jax.default_backend() == "cpu":  # rows that fit the cache: faster, and no temporaries of the size of A
-        out = jax.lax.map(rows, points, batch_size=chunk(weights.shape[0], problem.num_parameters))
-    else:
-        out = jax.vmap(rows)(points)
-    return out.reshape(-1, out.shape[-1])
+    if jax.default_backend() != "cpu":
+        return (jnp.concatenate(some(points), axis=1),)
+    return _by_chunks(some, points, block.size, problem, parts)
+
+
+def _by_chunks(
+    some: Callable[[tuple[Array, ...]], list[Array]], points: tuple[Array, ...], k: int, problem: Problem, parts: int
+) -> tuple[Array, ...]:
+    """Rows of some points at a time, put where they belong leaf by leaf: no temporaries of the size of A.
+
+    XLA runs a loop on a CPU one operation at a time, but the same operation of several `parts` on as many cores. A
+    last chunk that would be short begins sooner, and some rows are computed twice.
+    """
+    p, n = problem.num_parameters, points[0].shape[0]
+    starts = [n * i // parts for i in range(parts)]
+    sizes = [stop - start for start, stop in zip(starts, [*starts[1:], n], strict=True)]
+    most = max(CHUNK, min(4 * CHUNK, ENTRIES // p))
+    rounds = -(-max(sizes) // most)
+    size = min(-(-max(sizes) // rounds), min(sizes))
+
+    def fill(i: Array, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        filled = []
+        for A, start, count in zip(arrays, starts, sizes, strict=True):
+            first, column = jnp.minimum(i * size, count - size), 0
+            for leaf in some(tuple(jax.lax.dynamic_slice_in_dim(a, start + first, size) for a in points)):
+                A = jax.lax.dynamic_update_slice(A, leaf, (first * k, column))
+                column += leaf.shape[1]
+            filled.append(A)
+        return tuple(filled)
+
+    # Of two equal arrays XLA would make one a copy of the other.
+    empty = tuple(jnp.full((count * k, p), float(i), problem.dtype) for i, count in enumerate(sizes))
+    return jax.lax.fori_loop(0, -(-max(sizes) // size), fill, empty)
 
 
 def second_directional(problem: Problem, params: PyTree, direction: PyTree) -> Float[Array, " rows"]:
@@ -215,13 +251,6 @@ def second(features: Callable[[PyTree], Array], params: PyTree, direction: PyTre
     """The second derivative of features along a direction."""
     first = lambda p: jax.jvp(features, (p,), (direction,))[1]
     return jax.jvp(first, (params,), (direction,))[1]
-
-
-def chunk(n: int, size: int) -> int:
-    """Points at a time: a divisor of n where there is a fair one, since a remainder would be put together by a copy."""
-    most = min(max(CHUNK, min(4 * CHUNK, ENTRIES // size)), n)
-    divisor = max(d for d in range(1, most + 1) if n % d == 0)
-    return divisor if 4 * divisor >= most else most
 
 
 def root(weights: Array) -> Array:

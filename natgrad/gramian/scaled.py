@@ -28,8 +28,8 @@ class Scaled(eqx.Module):
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         return self.scale[:, None] * self.gramian.mm(self.scale[:, None] * V)
 
-    def factor(self, omega: TestMatrix) -> Float[Array, "p m"]:
-        return self.scale[:, None] * self.gramian.factor(omega.scale(self.scale))
+    def factor(self, omega: TestMatrix) -> Float[Array, "m p"]:
+        return self.gramian.factor(omega.scale(self.scale)) * self.scale
 
     def diagonal(self) -> Float[Array, " p"]:
         return self.scale**2 * self.gramian.diagonal()

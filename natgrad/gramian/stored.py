@@ -1,7 +1,7 @@
 """`jacobian`: A = W^½ J is computed once and stored; every product is one or two passes over it."""
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import ClassVar
 
@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import Gramian, chunk, weighted_jacobian
+from natgrad.gramian.base import Gramian, weighted_jacobian
 from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, matmul, row_gram
 from natgrad.parallel import columns, inside, total
 from natgrad.problem import Coupling, Features, Problem
 
+LARGE = 2**24  # entries of a block above which it is made in two parts, which costs a longer compilation
 COLUMNS = 1024  # of A that a coupling is applied to at a time, where it must be to all
 
 
@@ -35,9 +36,9 @@ class StoredJacobian(Gramian):
     def __init__(self, problem: Problem, params: PyTree, reason: str = ""):
         self.problem, self.params, self.reason = problem, params, reason
         self.blocks = tuple(
-            weighted_jacobian(problem, f, params, inputs, weights)
+            rows
             for f in problem.features
-            for inputs, weights in _pieces(f, problem.num_parameters)
+            for rows in weighted_jacobian(problem, f, params, f.inputs, f.weights, parts=_parts(f, problem))
         )
         self.coupling = problem.coupling(params)
 
@@ -56,8 +57,8 @@ class StoredJacobian(Gramian):
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         return jnp.concatenate([omega.times(A) for A in self.blocks])
 
-    def pull_many(self, values: Float[Array, "rows m"]) -> Float[Array, "p m"]:
-        return _sum(cross(A, B) for B, A in zip(self._split(values), self.blocks, strict=True)).T
+    def pull_many(self, values: Float[Array, "m rows"]) -> Float[Array, "m p"]:
+        return _sum(matmul(B, A) for B, A in zip(self._split(values), self.blocks, strict=True))
 
     def diagonal(self) -> Float[Array, " p"]:
         if self.coupling is None:
@@ -96,7 +97,7 @@ class StoredJacobian(Gramian):
         return zip(parts, self.blocks, strict=True)
 
     def _split(self, rows: Array) -> list[Array]:
-        return jnp.split(rows, np.cumsum([len(A) for A in self.blocks])[:-1])
+        return jnp.split(rows, np.cumsum([len(A) for A in self.blocks])[:-1], axis=-1)
 
     def _slices(self, start: Array) -> list[Array]:
         return [jax.lax.dynamic_slice_in_dim(A, start, min(COLUMNS, self.size), 1) for A in self.blocks]
@@ -117,13 +118,9 @@ class StoredJacobian(Gramian):
         return jax.lax.fori_loop(0, -(-self.size // width), fill, result)
 
 
-def _pieces(block: Features, size: int) -> Iterator[tuple[tuple[Array, ...], Array]]:
-    """The points of a block in whole chunks and the rest, so that neither is copied to be put together."""
-    n = block.num_points
-    cut = n - n % chunk(n, size) if n and jax.default_backend() == "cpu" else n
-    for piece in (slice(0, cut), slice(cut, n)):
-        if piece.start < piece.stop:
-            yield tuple(a[piece] for a in block.inputs), block.weights[piece]
+def _parts(block: Features, problem: Problem) -> int:
+    """How many arrays the rows of a block are in: on a CPU two large ones are made at once."""
+    return 2 if jax.default_backend() == "cpu" and block.rows * problem.num_parameters > LARGE else 1
 
 
 def _sum(parts: Iterable[Array]) -> Array:

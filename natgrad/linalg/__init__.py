@@ -3,7 +3,7 @@
 from natgrad.linalg.cholesky import orthonormalize as orthonormalize
 from natgrad.linalg.cholesky import safe_cholesky as safe_cholesky
 from natgrad.linalg.cholesky import whiten as whiten
-from natgrad.linalg.cholesky import whitened as whitened
+from natgrad.linalg.cholesky import whitener as whitener
 from natgrad.linalg.nystrom import LowRank as LowRank
 from natgrad.linalg.nystrom import from_factor as from_factor
 from natgrad.linalg.nystrom import nystrom as nystrom
@@ -23,6 +23,7 @@ from natgrad.linalg.products import gram as gram
 from natgrad.linalg.products import gram_diagonal as gram_diagonal
 from natgrad.linalg.products import matmul as matmul
 from natgrad.linalg.products import row_gram as row_gram
+from natgrad.linalg.products import transposed as transposed
 from natgrad.linalg.rpcholesky import RPCholesky as RPCholesky
 from natgrad.linalg.rpcholesky import rpcholesky as rpcholesky
 from natgrad.linalg.sketch import Columns as Columns

@@ -52,9 +52,9 @@ def whiten(A: Float[Array, "m m"], *, noise: float = 0.0) -> tuple[Float[Array, 
     return L.T * scale, jnp.where(signal[:, None], triangular_inverse(L) * inverse, 0.0)
 
 
-def whitened(D: Float[Array, "q m"], K: Float[Array, "m m"]) -> Float[Array, "q m"]:
-    """D R⁻¹ for K = RᵀR: orthonormal columns for D = C and K = CᵀC; zeros where K has no more than round-off."""
-    return matmul(D, whiten(K, noise=NOISE)[1].T)
+def whitener(K: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """R⁻ᵀ for K = RᵀR: R⁻ᵀC has orthonormal rows for K = CCᵀ; zeros where K has no more than round-off."""
+    return whiten(K, noise=NOISE)[1]
 
 
 def safe_cholesky(

@@ -55,34 +55,34 @@ class WoodburyPreconditioner(eqx.Module):
 
 
 class FactorPreconditioner(eqx.Module):
-    """v ↦ V Z Vᵀ v + (I − VVᵀ)v / tail, with orthonormal columns of V."""
+    """v ↦ VᵀZ V v + (I − VᵀV)v / tail, with orthonormal rows of V."""
 
-    V: Float[Array, "p m"]
+    V: Float[Array, "m p"]
     Z: Float[Array, "m m"]
     tail: Float[Array, ""]
 
     def __call__(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         """P⁻¹v."""
-        inside = v @ self.V
-        outside = v - self.V @ inside
-        outside = outside - self.V @ (outside @ self.V)  # once more: the tail may be below the round-off of v
-        return self.V @ (self.Z @ inside) + outside / self.tail
+        inside = self.V @ v
+        outside = v - inside @ self.V
+        left = self.V @ outside  # once more: the tail may be below the round-off of v
+        return (self.Z @ inside - left / self.tail) @ self.V + outside / self.tail
 
 
-def orthogonal_factor(F: Float[Array, "p m"]) -> tuple[Float[Array, "p m"], Float[Array, "m m"], Float[Array, ""]]:
-    """V, H and λ₁(H) with F Fᵀ = V H Vᵀ, orthonormal columns of V: F = VR, H = RRᵀ; by one Cholesky factorization.
+def orthogonal_factor(F: Float[Array, "m p"]) -> tuple[Float[Array, "m p"], Float[Array, "m m"], Float[Array, ""]]:
+    """V, H and λ₁(H) with FᵀF = VᵀHV, orthonormal rows of V: F = RᵀV, H = RRᵀ; by one Cholesky factorization.
 
-    The columns of a Nyström factor made from rows (`Gramian.factor`) fall off like the singular values of A, and
+    The rows of a Nyström factor made by way of A (`Gramian.factor`) fall off like the singular values of A, and
     products and factorizations keep the digits of the small ones: H is good far below eps·λ₁.
     """
-    R, inverse = whiten(gram(F))
+    R, inverse = whiten(matmul(F, F.T))
     H = matmul(R, R.T)
     start = jnp.ones(H.shape[0], H.dtype)
-    return matmul(F, inverse.T), H, _dominant(lambda x: H @ x, H @ start, 8)
+    return matmul(inverse, F), H, _dominant(lambda x: H @ x, H @ start, 8)
 
 
-def factor_preconditioner(V: Float[Array, "p m"], H: Float[Array, "m m"], mu: Scalar) -> FactorPreconditioner:
-    """P⁻¹ = V (H + μI)⁻¹ Vᵀ + (I − VVᵀ)/(λ_m + μ), λ_m the smallest eigenvalue of H: what it says about the rest."""
+def factor_preconditioner(V: Float[Array, "m p"], H: Float[Array, "m m"], mu: Scalar) -> FactorPreconditioner:
+    """P⁻¹ = Vᵀ(H + μI)⁻¹V + (I − VᵀV)/(λ_m + μ), λ_m the smallest eigenvalue of H: what it says about the rest."""
     eye = jnp.eye(H.shape[0], dtype=H.dtype)
     _, X = whiten(H + mu * eye)
     tail = 1 / _dominant(lambda x: (X @ x) @ X, eye.sum(axis=0), 4)

@@ -51,7 +51,12 @@ def row_gram(A: Float[Array, "q p"], B: Float[Array, "m p"]) -> Float[Array, "q 
 
 def cross(A: Float[Array, "q p"], B: Float[Array, "q m"]) -> Float[Array, "m p"]:
     """BᵀA, the transpose of AᵀB, without a transposed copy of A."""
-    return _apart(matmul(_apart(_apart(B).T), A))
+    return _apart(matmul(transposed(B), A))
+
+
+def transposed(B: Float[Array, "q m"]) -> Float[Array, "m q"]:
+    """Bᵀ, on a CPU as a copy."""
+    return _apart(_apart(B).T)
 
 
 def gram_diagonal(A: Float[Array, "q p"]) -> Float[Array, " p"]:

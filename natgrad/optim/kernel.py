@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from natgrad.gramian import Gramian
-from natgrad.gramian.base import by_columns
-from natgrad.linalg import TestMatrix, matmul, whitened
+from natgrad.gramian.base import by_columns, by_rows
+from natgrad.linalg import TestMatrix, matmul, whitener
 from natgrad.optim.direction import PCG, Direct, Direction, Solve, System, check_scaling, scaled
 from natgrad.parallel import count, gather, inside, own
 from natgrad.problem import Problem
@@ -63,11 +63,11 @@ class Rows(eqx.Module):
     def mm(self, C: Float[Array, "q m"]) -> Float[Array, "q m"]:
         return by_columns(self.mv, C, COLUMNS)
 
-    def factor(self, omega: TestMatrix) -> Float[Array, "q m"]:
+    def factor(self, omega: TestMatrix) -> Float[Array, "m q"]:
         """As `Gramian.factor`, with S Aᵀ in the place of A."""
-        C = by_columns(self.lift, omega.matrix(), COLUMNS)
-        D = C if self.squares is None else C / self.squares[:, None]
-        return by_columns(self.push, whitened(C, matmul(C.T, D)), COLUMNS)
+        C = by_rows(self.lift, omega.matrix().T, COLUMNS)
+        D = C if self.squares is None else C / self.squares
+        return by_rows(self.push, matmul(whitener(matmul(C, D.T)), C), COLUMNS)
 
     def diagonal(self) -> Float[Array, " q"]:
         return self.as_matrix().diagonal()

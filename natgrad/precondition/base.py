@@ -1,7 +1,7 @@
 """Preconditioner builders: from a Gramian to a low-rank Ĝ ≈ G and the inverse of Ĝ + μI on its range.
 
 There are two forms. `Approximation` has eigenvectors of Ĝ, as in the paper: μ enters only when it is applied, so that
-it may serve for many steps, and its eigenvalues say which rank is next. `Factored` is made of Ĝ = FFᵀ by Cholesky
+it may serve for many steps, and its eigenvalues say which rank is next. `Factored` is made of Ĝ = FᵀF by Cholesky
 factorizations alone, anew at every step and at a fraction of the cost, and the iterations it leaves to the inner solve
 say which rank is next. Shapes are static; the rank ℓ is a number that masks columns or picks one of a few widths, so
 that a run compiles once.
@@ -47,23 +47,23 @@ class Approximation(eqx.Module):
 
 
 class Factored(eqx.Module):
-    """Ĝ = V H Vᵀ with orthonormal columns of V, and how many there are; the others are zero."""
+    """Ĝ = VᵀHV with orthonormal rows of V, and how many there are; the others are zero."""
 
-    V: Float[Array, "p m"]
+    V: Float[Array, "m p"]
     H: Float[Array, "m m"]
     largest: Float[Array, ""]
     rank: Int[Array, ""]
 
 
-def factored(F: Float[Array, "p m"], width: int) -> Factored:
-    """From Ĝ = FFᵀ, filled up to a given width."""
+def factored(F: Float[Array, "m p"], width: int) -> Factored:
+    """From Ĝ = FᵀF, filled up to a given width."""
     V, H, largest = orthogonal_factor(F)
-    fill = width - F.shape[1]
+    fill = width - F.shape[0]
     H = jnp.pad(H, (0, fill))
-    # A column of zeros is no direction, and must not be the smallest eigenvalue of H.
+    # A row of zeros is no direction, and must not be the smallest eigenvalue of H.
     none = jnp.diagonal(H) == 0
     rank = jnp.sum(~none).astype(jnp.int32)
-    return Factored(jnp.pad(V, ((0, 0), (0, fill))), H + jnp.diag(jnp.where(none, largest, 0.0)), largest, rank)
+    return Factored(jnp.pad(V, ((0, fill), (0, 0))), H + jnp.diag(jnp.where(none, largest, 0.0)), largest, rank)
 
 
 class Preconditioner(eqx.Module):

@@ -3,7 +3,7 @@
     method      what is kept of Ĝ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ     the next rank ℓ
     "svd"       its eigenvectors, the published form       up by `increase` while λ̂_ℓ > rμ, else down to the first
     "cholesky"  the same without an SVD of size p          λ̂ᵢ < rμ plus one
-    "factor"    F with FFᵀ = Ĝ, see `Gramian.factor`       one of a few widths, by the iterations of the inner solve
+    "factor"    F with FᵀF = Ĝ, see `Gramian.factor`       one of a few widths, by the iterations of the inner solve
 
 The last is the default: no eigenproblem (on a GPU that of 500×500 takes as long as the sketch), and with Ω of sparse
 signs half a sketch. What a wider sketch costs is then less than the inner iterations it saves, whence the larger ranks.
@@ -106,7 +106,7 @@ class Nystrom(Preconditioner):
     def keep(self, approximation, state):
         if not isinstance(approximation, Factored):
             return approximation
-        widths = jnp.asarray(self._widths(approximation.V.shape[0]))
+        widths = jnp.asarray(self._widths(approximation.V.shape[1]))
         index = jnp.searchsorted(widths, approximation.rank).astype(jnp.int32)
         return Width(index, state.least, approximation.rank < widths[index])
 

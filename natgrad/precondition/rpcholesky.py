@@ -3,7 +3,7 @@
 λ̂₁ comes from the power method, μ from λ̂₁, and the factorization stops once the trace of what it leaves is below r μ p.
 The published form inverts FFᵀ + μI by Woodbury's identity, whose cancellation is of the size of eps·λ̂₁/μ: at the usual
 μ = 10·eps·λ̂₁ a tenth of the preconditioner is round-off, and below it breaks. The default ("factor") takes the pivots
-and makes F of them anew by way of the rows (`Gramian.factor`: FFᵀ is the Nyström approximation from these columns), to
+and makes F of them anew by way of the rows (`Gramian.factor`: FᵀF is the Nyström approximation from these columns), to
 more digits than an elimination has; "eigh" orthogonalizes F.
 """
 
