@@ -18,7 +18,9 @@ f''(z) Σ_i J_i² when f acts elementwise, and comes from two nested jvps of tha
 else, control flow included. What does not depend on x is computed once and carries nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import jax
@@ -233,6 +235,23 @@ _CALLS = frozenset({
 })
 # fmt: on
 _FEW = 4  # directions
+_together = ContextVar("together", default=False)
+
+
+@contextmanager
+def products_together() -> Iterator[None]:
+    """What is traced inside takes the product of a matrix with a value and with all its derivatives in one.
+
+    The derivative in the matrix is then a product too. XLA for CPUs would have a sum of outer products compute each of
+    its factors anew for every entry, which in the rows of a parameter Jacobian takes longer than all else; but where
+    there are no such rows, putting values and derivatives side by side costs more than it gains. (What JAX has traced
+    before, a function under `jax.jit` for one, it does not trace again: that stays as it was.)
+    """
+    token = _together.set(True)
+    try:
+        yield
+    finally:
+        _together.reset(token)
 
 
 def _apply(equation, args: list, k: int) -> list:
@@ -263,6 +282,8 @@ def _apply(equation, args: list, k: int) -> list:
 def _rule(equation, active: list[int], carried: list[_Carried]) -> Callable[..., list[_Carried]]:
     name = equation.primitive.name
     is_complex = any(jnp.iscomplexobj(c.value) for c in carried)
+    if name == "dot_general" and len(active) == 1 and _together.get():
+        return _product_together
     if name == "dot_general" and len(active) == 1 and len(carried[0].jac) <= _FEW:
         return _product
     if name in _BILINEAR:
@@ -321,6 +342,15 @@ def _product(f, carried: list[_Carried], k: int) -> list[_Carried]:
     (z,) = carried
     jac = jnp.stack([f(j)[0] for j in z.jac])
     return [_Carried(f(z.value)[0], jac, None if z.lap is None else f(z.lap)[0])]
+
+
+def _product_together(f, carried: list[_Carried], k: int) -> list[_Carried]:
+    """Wz, WJ_i, WL as one product (`products_together`)."""
+    (z,) = carried
+    n = len(z.jac) + 1
+    parts = [z.value[None], z.jac] if z.lap is None else [z.value[None], z.jac, z.lap[None]]
+    (out,) = jax.vmap(f)(jnp.concatenate(parts))
+    return [_Carried(out[0], out[1:n], None if z.lap is None else out[n])]
 
 
 def _bilinear(f, carried: list[_Carried], k: int) -> list[_Carried]:

@@ -194,6 +194,30 @@ def test_derivatives_in_the_parameters(activation, dims):
     close(loss(forward), loss(reference), 1e-11)
 
 
+@pytest.mark.parametrize("dims", [2, 6])
+def test_products_taken_together_are_the_same(dims):
+    """Value, gradient, Laplacian, and their derivatives in the parameters; outside of the block nothing has changed."""
+    net, x = MLP(dims, 1, 5, 2, key=jax.random.key(1)), jnp.linspace(-0.4, 0.9, dims)
+    flat, unravel = ravel_pytree(net)
+
+    def everything(v):
+        return jnp.hstack(value_gradient_laplacian(unravel(v), x))
+
+    def traced():
+        return str(jax.make_jaxpr(lambda v: everything(v))(flat)).count(
+            "dot_general["
+        )  # anew: JAX keeps what it traced
+
+    apart = traced()
+    one_by_one = jit(lambda v: (everything(v), jax.jacrev(everything)(v)))(flat)
+    with calculus.products_together():
+        assert traced() < apart
+        together = jit(lambda v: (everything(v), jax.jacrev(everything)(v)))(flat)
+    assert traced() == apart
+    for ours, expected in zip(together, one_by_one, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_parameters_inside_control_flow():
     def u(theta, x):
         return lax.scan(lambda c, w: (jnp.tanh(w @ c), None), x, theta)[0].sum()

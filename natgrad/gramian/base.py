@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
+from natgrad.calculus import products_together
 from natgrad.linalg import TestMatrix, matmul, transposed, whitener
 from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
@@ -187,10 +188,8 @@ def weighted_jacobian(
     params: PyTree,
     inputs: tuple[Array, ...],
     weights: Float[Array, " n"],
-    *,
-    parts: int = 1,
-) -> tuple[Float[Array, "rows p"], ...]:
-    """The rows of A that some points of a block contribute, by reverse mode at each point; `parts` arrays on a CPU."""
+) -> Float[Array, "rows p"]:
+    """The rows of A that some points of a block contribute, by reverse mode at each point."""
     frozen = jax.lax.stop_gradient(problem.network(params))
     scale = root(block.metric_weights(frozen, inputs, weights))
 
@@ -208,38 +207,30 @@ def weighted_jacobian(
 
     points = (scale, *inputs)
     if jax.default_backend() != "cpu":
-        return (jnp.concatenate(some(points), axis=1),)
-    return _by_chunks(some, points, block.size, problem, parts)
+        return jnp.concatenate(some(points), axis=1)
+    with products_together():
+        return _by_chunks(some, points, block.size, problem)
 
 
 def _by_chunks(
-    some: Callable[[tuple[Array, ...]], list[Array]], points: tuple[Array, ...], k: int, problem: Problem, parts: int
-) -> tuple[Array, ...]:
-    """Rows of some points at a time, put where they belong leaf by leaf: no temporaries of the size of A.
+    some: Callable[[tuple[Array, ...]], list[Array]], points: tuple[Array, ...], k: int, problem: Problem
+) -> Float[Array, "rows p"]:
+    """Rows of some points at a time, k a point, put where they belong leaf by leaf: no temporaries of the size of A.
 
-    XLA runs a loop on a CPU one operation at a time, but the same operation of several `parts` on as many cores. A
-    last chunk that would be short begins sooner, and some rows are computed twice.
+    A last chunk that would be short begins sooner, and some rows are computed twice.
     """
     p, n = problem.num_parameters, points[0].shape[0]
-    starts = [n * i // parts for i in range(parts)]
-    sizes = [stop - start for start, stop in zip(starts, [*starts[1:], n], strict=True)]
-    most = max(CHUNK, min(4 * CHUNK, ENTRIES // p))
-    rounds = -(-max(sizes) // most)
-    size = min(-(-max(sizes) // rounds), min(sizes))
+    rounds = -(-n // max(CHUNK, min(4 * CHUNK, ENTRIES // p)))
+    size = -(-n // rounds)
 
-    def fill(i: Array, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
-        filled = []
-        for A, start, count in zip(arrays, starts, sizes, strict=True):
-            first, column = jnp.minimum(i * size, count - size), 0
-            for leaf in some(tuple(jax.lax.dynamic_slice_in_dim(a, start + first, size) for a in points)):
-                A = jax.lax.dynamic_update_slice(A, leaf, (first * k, column))
-                column += leaf.shape[1]
-            filled.append(A)
-        return tuple(filled)
+    def fill(i: Array, A: Array) -> Array:
+        first, column = jnp.minimum(i * size, n - size), 0
+        for leaf in some(tuple(jax.lax.dynamic_slice_in_dim(a, first, size) for a in points)):
+            A = jax.lax.dynamic_update_slice(A, leaf, (first * k, column))
+            column += leaf.shape[1]
+        return A
 
-    # Of two equal arrays XLA would make one a copy of the other.
-    empty = tuple(jnp.full((count * k, p), float(i), problem.dtype) for i, count in enumerate(sizes))
-    return jax.lax.fori_loop(0, -(-max(sizes) // size), fill, empty)
+    return jax.lax.fori_loop(0, rounds, fill, jnp.zeros((n * k, p), problem.dtype))
 
 
 def second_directional(problem: Problem, params: PyTree, direction: PyTree) -> Float[Array, " rows"]:

@@ -60,7 +60,7 @@ class BatchedJacobian(Gramian):
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         def rows(batch: tuple, block: Features) -> Array:
-            return omega.times(weighted_jacobian(self.problem, block, self.params, *batch)[0])
+            return omega.times(weighted_jacobian(self.problem, block, self.params, *batch))
 
         return self._by_rows(rows)
 
@@ -117,7 +117,7 @@ class BatchedJacobian(Gramian):
 
         def rows(k: int, i: Array) -> Array:
             inputs, weights = jax.tree.map(lambda a: a[i], split[k])
-            return scale * weighted_jacobian(self.problem, blocks[k], self.params, inputs, weights)[0]
+            return scale * weighted_jacobian(self.problem, blocks[k], self.params, inputs, weights)
 
         def tiles(k: int, m: int) -> Array:
             """The rows of block k against those of block m."""
@@ -148,7 +148,7 @@ class BatchedJacobian(Gramian):
         """Σ_b product(A_b), or product(A_b, values_b)."""
 
         def contribution(block: Features, inputs: tuple[Array, ...], weights: Array, *rows: Array) -> Array:
-            return product(weighted_jacobian(self.problem, block, self.params, inputs, weights)[0], *rows)
+            return product(weighted_jacobian(self.problem, block, self.params, inputs, weights), *rows)
 
         return self._sum(contribution, start, values)
 

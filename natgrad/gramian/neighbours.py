@@ -109,7 +109,7 @@ class NeighbourBatches(Gramian):
     def _rows(self, points: tuple[tuple[Array, ...], Array], indices: Int[Array, " n"]) -> Float[Array, "n p"]:
         (features,) = self.problem.features
         inputs, weights = jax.tree.map(lambda a: a[indices], points)
-        return weighted_jacobian(self.problem, features, self.params, inputs, weights)[0]
+        return weighted_jacobian(self.problem, features, self.params, inputs, weights)
 
     def _unit_vectors(self, part: Callable[[Array, Array], Array]) -> Array:
         """part(i, G[:, i]) for groups of columns i, stacked."""

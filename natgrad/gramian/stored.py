@@ -14,9 +14,8 @@ from jaxtyping import Array, Float, Int, PyTree
 from natgrad.gramian.base import Gramian, weighted_jacobian
 from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, matmul, row_gram
 from natgrad.parallel import columns, inside, total
-from natgrad.problem import Coupling, Features, Problem
+from natgrad.problem import Coupling, Problem
 
-LARGE = 2**24  # entries of a block above which it is made in two parts, which costs a longer compilation
 COLUMNS = 1024  # of A that a coupling is applied to at a time, where it must be to all
 
 
@@ -35,11 +34,7 @@ class StoredJacobian(Gramian):
 
     def __init__(self, problem: Problem, params: PyTree, reason: str = ""):
         self.problem, self.params, self.reason = problem, params, reason
-        self.blocks = tuple(
-            rows
-            for f in problem.features
-            for rows in weighted_jacobian(problem, f, params, f.inputs, f.weights, parts=_parts(f, problem))
-        )
+        self.blocks = tuple(weighted_jacobian(problem, f, params, f.inputs, f.weights) for f in problem.features)
         self.coupling = problem.coupling(params)
 
     @property
@@ -116,11 +111,6 @@ class StoredJacobian(Gramian):
             return jax.lax.dynamic_update_slice_in_dim(result, part(start), start, 0)
 
         return jax.lax.fori_loop(0, -(-self.size // width), fill, result)
-
-
-def _parts(block: Features, problem: Problem) -> int:
-    """How many arrays the rows of a block are in: on a CPU two large ones are made at once."""
-    return 2 if jax.default_backend() == "cpu" and block.rows * problem.num_parameters > LARGE else 1
 
 
 def _sum(parts: Iterable[Array]) -> Array:
