@@ -21,7 +21,6 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.calculus import products_together
 from natgrad.linalg import TestMatrix, matmul, transposed, whitener
 from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
@@ -195,7 +194,7 @@ def weighted_jacobian(
 
     def leaves(point: tuple[Array, ...]) -> list[Array]:
         scale, *row = point
-        feature = lambda p: scale * block.evaluate(problem.network(p), frozen, *row)
+        feature = lambda p: scale * block.one(problem.network(p), frozen, tuple(row))
         if block.size == 1:
             return jax.tree.leaves(jax.grad(lambda p: feature(p)[0])(params))
         return jax.tree.leaves(jax.jacrev(feature)(params))
@@ -208,8 +207,7 @@ def weighted_jacobian(
     points = (scale, *inputs)
     if jax.default_backend() != "cpu":
         return jnp.concatenate(some(points), axis=1)
-    with products_together():
-        return _by_chunks(some, points, block.size, problem)
+    return _by_chunks(some, points, block.size, problem)
 
 
 def _by_chunks(

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from natgrad.calculus import products_together
 from natgrad.parallel import count, own
 from natgrad.problem.coupling import Coupling
 
@@ -68,6 +69,13 @@ class Features(eqx.Module):
     def at(self, u: Network, frozen: Network, inputs: tuple[Array, ...]) -> Float[Array, "n k"]:
         """The features at the given points (any subset of the block's)."""
         return jax.vmap(lambda *row: self.evaluate(u, frozen, *row))(*inputs)
+
+    def one(self, u: Network, frozen: Network, row: tuple[Array, ...]) -> Float[Array, " k"]:
+        """The features at one point, traced so that their derivatives in the parameters, rows of J, come fast."""
+        if jax.default_backend() != "cpu":
+            return self.evaluate(u, frozen, *row)
+        with products_together():
+            return self.evaluate(u, frozen, *row)
 
     def metric_weights(
         self, frozen: Network, inputs: tuple[Array, ...], weights: Float[Array, " n"]
