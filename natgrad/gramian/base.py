@@ -207,28 +207,28 @@ def weighted_jacobian(
     points = (scale, *inputs)
     if jax.default_backend() != "cpu":
         return jnp.concatenate(some(points), axis=1)
-    return _by_chunks(some, points, block.size, problem)
+    return _by_chunks(some, points, block.size, jax.tree.leaves(params))
 
 
 def _by_chunks(
-    some: Callable[[tuple[Array, ...]], list[Array]], points: tuple[Array, ...], k: int, problem: Problem
+    some: Callable[[tuple[Array, ...]], list[Array]], points: tuple[Array, ...], k: int, leaves: list[Array]
 ) -> Float[Array, "rows p"]:
     """Rows of some points at a time, k a point, put where they belong leaf by leaf: no temporaries of the size of A.
 
     A last chunk that would be short begins sooner, and some rows are computed twice.
     """
-    p, n = problem.num_parameters, points[0].shape[0]
+    p, n, dtype = sum(leaf.size for leaf in leaves), points[0].shape[0], jnp.result_type(*leaves)
     rounds = -(-n // max(CHUNK, min(4 * CHUNK, ENTRIES // p)))
     size = -(-n // rounds)
 
     def fill(i: Array, A: Array) -> Array:
         first, column = jnp.minimum(i * size, n - size), 0
         for leaf in some(tuple(jax.lax.dynamic_slice_in_dim(a, first, size) for a in points)):
-            A = jax.lax.dynamic_update_slice(A, leaf, (first * k, column))
+            A = jax.lax.dynamic_update_slice(A, leaf.astype(dtype), (first * k, column))
             column += leaf.shape[1]
         return A
 
-    return jax.lax.fori_loop(0, rounds, fill, jnp.zeros((n * k, p), problem.dtype))
+    return jax.lax.fori_loop(0, rounds, fill, jnp.zeros((n * k, p), dtype))
 
 
 def second_directional(problem: Problem, params: PyTree, direction: PyTree) -> Float[Array, " rows"]:
