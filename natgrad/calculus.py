@@ -282,10 +282,11 @@ def _apply(equation, args: list, k: int) -> list:
 def _rule(equation, active: list[int], carried: list[_Carried]) -> Callable[..., list[_Carried]]:
     name = equation.primitive.name
     is_complex = any(jnp.iscomplexobj(c.value) for c in carried)
-    if name == "dot_general" and len(active) == 1 and _together.get():
-        return _product_together
-    if name == "dot_general" and len(active) == 1 and len(carried[0].jac) <= _FEW:
-        return _product
+    if name == "dot_general" and len(active) == 1:
+        if _together.get():
+            return _product_together
+        if len(carried[0].jac) <= _FEW:
+            return _product
     if name in _BILINEAR:
         return _linear if len(active) == 1 else _bilinear
     if (name in _LINEAR and not (name == "abs" and is_complex)) or (name == "div" and active == [0]):
