@@ -43,6 +43,10 @@ class Operator(eqx.Module):
         """Aᵀ x."""
         return self._checked(x, transpose=True)
 
+    def quadratic(self, x: Float[Array, "n m"]) -> Float[Array, " m"]:
+        """xᵀ A x for each column, the diagonal of XᵀAX."""
+        return jnp.sum(x * self.apply(x), axis=0)
+
     def _checked(self, x: Array, transpose: bool) -> Array:
         x = jnp.asarray(x)
         if x.ndim not in (1, 2) or x.shape[0] != self.size:
@@ -65,10 +69,20 @@ class Elementwise(Operator):
         matrices = jnp.swapaxes(self.local, 1, 2) if transpose else self.local
 
         def columns(x: Array) -> Array:
-            cells = jnp.matmul(matrices, x.at[self.dofs].get(mode="fill", fill_value=0))
+            cells = jnp.matmul(matrices, self._gather(x))
             return jnp.zeros_like(cells, shape=x.shape).at[self.dofs].add(cells, mode="drop")
 
         return in_blocks(columns, x)
+
+    def quadratic(self, x):
+        def columns(x: Array) -> Array:
+            cells = self._gather(x)
+            return jnp.sum(cells * jnp.matmul(self.local, cells), axis=(0, 1))
+
+        return in_blocks(columns, x)
+
+    def _gather(self, x: Float[Array, "n m"]) -> Float[Array, "cells b m"]:
+        return x.at[self.dofs].get(mode="fill", fill_value=0)
 
 
 class Kronecker(Operator):
@@ -144,15 +158,16 @@ def along_axes(matrices, grid: Float[Array, "*k m"]) -> Float[Array, "*q m"]:
     return grid
 
 
-def in_blocks(f, x: Float[Array, "n m"]) -> Float[Array, "n m"]:
+def in_blocks(f, x: Float[Array, "n m"]) -> Float[Array, "*n m"]:
     """A function of columns on blocks of them where there are many, so that what it gathers stays small."""
     m, size = x.shape[1], BLOCK.get(jax.default_backend(), DEFAULT_BLOCK)
     if m <= 2 * size:
         return f(x)
+    pick = lambda start: f(jax.lax.dynamic_slice_in_dim(x, start, size, axis=1))
 
     def block(out: Array, start: Array) -> tuple[Array, None]:
-        columns = jax.lax.dynamic_slice_in_dim(x, start, size, axis=1)
-        return jax.lax.dynamic_update_slice_in_dim(out, f(columns), start, axis=1), None
+        return jax.lax.dynamic_update_slice_in_dim(out, pick(start), start, axis=-1), None
 
     starts = jnp.minimum(jnp.arange(0, m, size), m - size)  # the last block may repeat columns of the one before
-    return jax.lax.scan(block, jnp.zeros_like(x), starts)[0]
+    one = jax.eval_shape(pick, 0)
+    return jax.lax.scan(block, jnp.zeros((*one.shape[:-1], m), one.dtype), starts)[0]

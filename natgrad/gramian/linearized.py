@@ -1,5 +1,6 @@
 """`linearized`: `jax.linearize` of the features and its transpose; no Jacobian, not even a batch of it."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
@@ -22,7 +23,7 @@ class Linearized(Gramian):
 
     problem: Problem
     params: PyTree
-    linear: jax.tree_util.Partial
+    linear: Callable[[PyTree], Array]
     coupling: Coupling | None
     batch: int = eqx.field(static=True)
     reason: str = eqx.field(static=True)
@@ -31,8 +32,8 @@ class Linearized(Gramian):
     def __init__(self, problem: Problem, params: PyTree, batch: int, reason: str = ""):
         self.problem, self.params, self.batch, self.reason = problem, params, batch, reason
         self.coupling = problem.coupling(params)
-        _, push = jax.linearize(lambda p: weighted_features(problem, p, params), params)
-        self.linear = jax.tree_util.Partial(push)
+        # A `Partial` whose leaves are the activations.
+        _, self.linear = jax.linearize(lambda p: weighted_features(problem, p, params), params)
 
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         return total(self._own(v))

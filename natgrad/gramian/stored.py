@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, weighted_jacobian
+from natgrad.gramian.linearized import Linearized
 from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, matmul, row_gram
 from natgrad.parallel import columns, inside, total
 from natgrad.problem import Coupling, Problem
@@ -22,13 +23,16 @@ COLUMNS = 1024  # of A that a coupling is applied to at a time, where it must be
 class StoredJacobian(Gramian):
     """Set-up O(q [FP]), product with ℓ vectors O(pqℓ), memory O(pq).
 
-    The rows are kept in several arrays: stacking them would copy the Jacobian.
+    The rows are kept in several arrays: stacking them would copy the Jacobian. Where a coupling differentiates, they
+    are the network's values and no derivatives of it: a pass through the network then reads less than a fifth of what
+    A has, and products with one vector go by it.
     """
 
     problem: Problem
     params: PyTree
     blocks: tuple[Float[Array, "rows p"], ...]
     coupling: Coupling | None
+    passes: Linearized | None
     reason: str = eqx.field(static=True)
     strategy: ClassVar[str] = "jacobian"
 
@@ -36,6 +40,7 @@ class StoredJacobian(Gramian):
         self.problem, self.params, self.reason = problem, params, reason
         self.blocks = tuple(weighted_jacobian(problem, f, params, f.inputs, f.weights) for f in problem.features)
         self.coupling = problem.coupling(params)
+        self.passes = None if self.coupling is None else Linearized(problem, params, batch=1)
 
     @property
     def jacobian(self) -> Float[Array, "rows p"]:
@@ -44,6 +49,8 @@ class StoredJacobian(Gramian):
 
     # (A v) A and not Aᵀ (A v): XLA on CPU would write the transpose of A to memory first.
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
+        if self.passes is not None:
+            return self.passes.mv(v)
         return _sum(f @ A for f, A in self._coupled([A @ v for A in self.blocks]))
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
@@ -58,7 +65,8 @@ class StoredJacobian(Gramian):
     def diagonal(self) -> Float[Array, " p"]:
         if self.coupling is None:
             return _sum(gram_diagonal(A) for A in self.blocks)
-        part = lambda columns: _sum(jnp.sum(A * B, axis=0) for B, A in zip(*self._both(columns), strict=True))
+        coupling = self.coupling
+        part = lambda start: coupling.quadratic(jnp.concatenate(self._slices(start)))
         return self._by_columns(part, jnp.zeros(self.size, self.problem.dtype))
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
@@ -67,13 +75,17 @@ class StoredJacobian(Gramian):
     def as_matrix(self) -> Float[Array, "p p"]:
         if self.coupling is None:
             return _sum(gram(A) for A in self.blocks)
-        part = lambda columns: _sum(cross(A, B) for B, A in self._coupled(self._slices(columns)))
+        part = lambda start: _sum(cross(A, B) for B, A in self._coupled(self._slices(start)))
         return self._by_columns(part, jnp.zeros((self.size, self.size), self.problem.dtype))
 
     def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
+        if self.passes is not None:
+            return self.passes.pull(values)
         return _sum(f @ A for f, A in zip(self._split(values), self.blocks, strict=True))
 
     def push(self, v: Float[Array, " p"]) -> Float[Array, " rows"]:
+        if self.passes is not None:
+            return self.passes.push(v)
         return jnp.concatenate([A @ v for A in self.blocks])
 
     def kernel(self, squares: Float[Array, " p"] | None = None) -> Float[Array, "rows rows"]:
@@ -96,11 +108,6 @@ class StoredJacobian(Gramian):
 
     def _slices(self, start: Array) -> list[Array]:
         return [jax.lax.dynamic_slice_in_dim(A, start, min(COLUMNS, self.size), 1) for A in self.blocks]
-
-    def _both(self, start: Array) -> tuple[list[Array], list[Array]]:
-        """Some columns of A with the metric applied to them, and without."""
-        slices = self._slices(start)
-        return [B for B, _ in self._coupled(slices)], slices
 
     def _by_columns(self, part: Callable[[Array], Array], result: Array) -> Array:
         """part(start) of columns start, …, start + COLUMNS − 1, put together along the first axis."""

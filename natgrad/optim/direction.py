@@ -12,6 +12,7 @@ of 300 at the paper's size), 1 elsewhere, where no c was better on all problems.
 """
 
 import abc
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -198,6 +199,9 @@ class PCG(Direction):
             raise ValueError(f"refresh is 'stale' or 'always', got {self.refresh!r}")
         if self.maxiter < 1:
             raise ValueError(f"maxiter must be at least 1, got {self.maxiter}")
+
+    def resolve(self, problem):
+        return dataclasses.replace(self, preconditioner=self.preconditioner.resolve(problem))
 
     def init(self, size, dtype, key):
         return PCGState(self.preconditioner.init(size, dtype, key), host.array(True))

@@ -32,7 +32,8 @@ def NystromNGD(
     """NyströmNGD: NGD by conjugate gradients with a randomized Nyström preconditioner.
 
     Arguments:
-        max_rank: ℓ_max, the rank of the preconditioner at most; 1000 by default, 500 in the published recipe.
+        max_rank: ℓ_max, the rank of the preconditioner at most; 1000 by default, 500 for finite elements and in the
+            published recipe.
         maxiter: pCG iterations at most; 40 by default, 20 in the published recipe.
         gamma: μ ≥ γ·eps·λ̂₁; 0.1 by default, 10 in the published recipe and with an assembled Gramian.
         test: "signs" (the default), "gaussian" (the published one), "sampling" (columns by the diagonal) or "uniform".
@@ -126,10 +127,8 @@ def _published(recipe: str) -> bool:
     return recipe == "published"
 
 
-def _rank(max_rank: int | None, published: bool) -> int:
-    if max_rank is None:
-        return 500 if published else 1000
-    return max_rank
+def _rank(max_rank: int | None, published: bool) -> int | None:
+    return 500 if max_rank is None and published else max_rank
 
 
 def _scaling(scaling: float | None, published: bool) -> float | None:

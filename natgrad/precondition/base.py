@@ -8,6 +8,7 @@ that a run compiles once.
 """
 
 import abc
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from natgrad import host
 from natgrad.gramian import Gramian
 from natgrad.linalg import LowRank, orthogonal_factor
+from natgrad.problem import Problem
 
 MuRule = Callable[[Float[Array, ""]], Float[Array, ""]]  # λ̂₁ ↦ μ
 
@@ -69,6 +71,10 @@ def factored(F: Float[Array, "m p"], width: int) -> Factored:
 class Preconditioner(eqx.Module):
     """A builder of preconditioners."""
 
+    def resolve(self, problem: Problem) -> "Preconditioner":
+        """The builder itself, with what the problem decides."""
+        return self
+
     @property
     def lasting(self) -> bool:
         """Whether what was built may be used at a later step."""
@@ -93,6 +99,20 @@ class Preconditioner(eqx.Module):
     def adapt(self, state: Any, iterations: Int[Array, ""]) -> Any:
         """The state after an inner solve of so many iterations."""
         return state
+
+
+class Ranked(Preconditioner):
+    """One that has a rank ℓ ≤ ℓ_max, which is the problem's where it is None."""
+
+    max_rank: eqx.AbstractVar[int | None]
+
+    def resolve(self, problem):
+        return self if self.max_rank is not None else dataclasses.replace(self, max_rank=problem.max_rank)
+
+    @property
+    def most(self) -> int:
+        """ℓ_max, known or not."""
+        return Problem.max_rank if self.max_rank is None else self.max_rank
 
 
 def empty(size: int, width: int, rank: int, dtype: jnp.dtype) -> Approximation:

@@ -33,7 +33,7 @@ from natgrad.linalg import (
     sample_uniform,
     sparse_signs,
 )
-from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty, factored
+from natgrad.precondition.base import Approximation, Factored, Ranked, empty, factored
 
 TESTS = ("signs", "gaussian", "sampling", "uniform")
 METHODS = ("factor", "cholesky", "svd")
@@ -52,13 +52,14 @@ class Width(eqx.Module):
     ample: Bool[Array, ""]
 
 
-class Nystrom(Preconditioner):
+class Nystrom(Ranked):
     """Ĝ = (GΩ)(ΩᵀGΩ)⁺(GΩ)ᵀ.
 
     Arguments:
         test: Ω of sparse "signs" or "gaussian"; "sampling" takes columns of G with probability proportional to its
             diagonal, "uniform" with equal probability.
-        max_rank: ℓ_max; a "factor" of more than 256 columns has at most half as many as there are parameters.
+        max_rank: ℓ_max, 1000 by default, 500 for finite elements; a "factor" of more than 256 columns has at most half
+            as many as there are parameters.
         method: "factor", "cholesky" or "svd", see the module's header; the others are for the last two:
         increase: δℓ, by how much the rank grows.
         ratio: r, the ratio λ̂/μ at which eigenvalues stop mattering.
@@ -67,7 +68,7 @@ class Nystrom(Preconditioner):
     """
 
     test: str = eqx.field(static=True, default="signs")
-    max_rank: int = eqx.field(static=True, default=1000)
+    max_rank: int | None = eqx.field(static=True, default=None)
     method: str = eqx.field(static=True, default="factor")
     increase: int = eqx.field(static=True, default=100)
     ratio: float = eqx.field(static=True, default=1.0)
@@ -80,8 +81,8 @@ class Nystrom(Preconditioner):
         if self.method not in METHODS:
             raise ValueError(f"unknown Nyström method {self.method!r}: choose one of {', '.join(METHODS)}")
         for name in ("max_rank", "increase", "levels"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
 
     @property
     def lasting(self):
@@ -91,7 +92,7 @@ class Nystrom(Preconditioner):
         if self.method == "factor":
             narrowest = host.array(0, np.int32)  # far from the minimum μ is large, and few directions matter
             return Width(narrowest, narrowest, host.array(False, np.bool_))
-        return empty(size, min(self.max_rank, size), self.increase, dtype)
+        return empty(size, min(self.most, size), self.increase, dtype)
 
     def build(self, gramian, mu, state, key):
         if self.method == "factor":
@@ -120,7 +121,7 @@ class Nystrom(Preconditioner):
 
     def _widths(self, size: int) -> list[int]:
         half = max(size // 2, 256) if self.method == "factor" else size  # beyond, pCG would cost less
-        full = min(self.max_rank, half, size)
+        full = min(self.most, half, size)
         return sorted({max(1, -(-full // 2**level)) for level in range(self.levels)})
 
     def _indices(self, gramian, key, width):

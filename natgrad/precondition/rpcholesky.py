@@ -23,16 +23,16 @@ from natgrad.linalg import (
     rpcholesky_preconditioner,
 )
 from natgrad.parallel import after
-from natgrad.precondition.base import Approximation, Factored, Preconditioner, empty, factored, round_off
+from natgrad.precondition.base import Approximation, Factored, Ranked, empty, factored, round_off
 
 METHODS = ("factor", "eigh", "svd", "woodbury")
 
 
-class RPCholesky(Preconditioner):
+class RPCholesky(Ranked):
     """Ĝ = FFᵀ with randomly pivoted columns.
 
     Arguments:
-        max_rank: ℓ_max.
+        max_rank: ℓ_max, 1000 by default, 500 for finite elements.
         block: pivots drawn at a time.
         ratio: r of the trace stop r μ p.
         method: how FFᵀ + μI is inverted: "factor" (see the module's header), "eigh" (orthogonalize F, then a small
@@ -40,7 +40,7 @@ class RPCholesky(Preconditioner):
         power_iterations: for λ̂₁.
     """
 
-    max_rank: int = eqx.field(static=True, default=1000)
+    max_rank: int | None = eqx.field(static=True, default=None)
     block: int = eqx.field(static=True, default=100)
     ratio: float = eqx.field(static=True, default=0.03)
     method: str = eqx.field(static=True, default="factor")
@@ -50,8 +50,8 @@ class RPCholesky(Preconditioner):
         if self.method not in METHODS:
             raise ValueError(f"unknown RPCholesky method {self.method!r}: choose one of {', '.join(METHODS)}")
         for name in ("max_rank", "block", "power_iterations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
 
     @property
     def lasting(self):
@@ -60,12 +60,12 @@ class RPCholesky(Preconditioner):
     def init(self, size, dtype, key):
         if self.method == "factor":
             return host.zeros((), dtype)  # λ̂₁ of the last step
-        width = min(self.max_rank, size)
+        width = min(self.most, size)
         return empty(size, width, width, dtype)
 
     def build(self, gramian, mu, state, key):
         size = gramian.size
-        width = min(self.max_rank, size)
+        width = min(self.most, size)
         start, pivots = jax.random.split(key)
         diagonal = gramian.diagonal()
         vector = lambda: after(jax.random.normal(start, (size,), gramian.dtype), diagonal[0])

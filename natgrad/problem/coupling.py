@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from natgrad.fem import Operator
 from natgrad.fem.operators import Elementwise
-from natgrad.parallel import on_all_rows
+from natgrad.parallel import columns, gather, on_all_rows
 
 
 class Groups(NamedTuple):
@@ -108,6 +108,10 @@ class Coupling(eqx.Module):
     def apply(self, x: Float[Array, "rows *m"]) -> Float[Array, "rows *m"]:
         """G_h x, for the rows of this device where they are spread over several."""
         return on_all_rows(self.operator.apply, x, self.operator.size)
+
+    def quadratic(self, x: Float[Array, "rows m"]) -> Float[Array, " m"]:
+        """xᵀ G_h x for each column, of the rows of all devices where they are spread over several."""
+        return gather(self.operator.quadratic(columns(x)[: self.operator.size]), x.shape[1])
 
     def block(self, cells: Array, inner: Array, outer: Array, size: int, width: int) -> Float[Array, "i j"]:
         """G_h[I_b, J_b] of one group."""

@@ -47,6 +47,8 @@ class FEINN(Problem):
     lifting: Float[Array, " N"]
     free: Int[Array, " n"]
     limits: dict[str, Float[Array, ""]]
+    #: The values of a network have fewer directions above round-off than its derivatives, 200 to 500 as a rule.
+    max_rank: ClassVar[int] = 500
 
     def _set_up(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from natgrad.fem import H1, MASS, STIFFNESS, Form, rectangle
-from natgrad.fem.operators import Elementwise, Kronecker, Restricted, SumFactorized
+from natgrad.fem.operators import BLOCK, Elementwise, Kronecker, Restricted, SumFactorized
 
 FULL = np.array([[2.0, 0.3], [-0.1, 1.0]])
 FORMS = {
@@ -53,8 +53,20 @@ def test_both_paths_and_both_spaces_agree(name, form):
             many, back, one, one_back = cases.both_ways(operator, x)
             close(many, dense @ x)
             close(back, dense.T @ x)
+            close(operator.quadratic(x), np.diag(x.T @ dense @ x))
             close(one, dense @ x[:, 0])
             close(one_back, dense.T @ x[:, 0])
+
+
+@pytest.mark.parametrize("path", ["axes", "cells"])
+def test_many_columns_go_in_blocks(path):
+    space = rectangle((3, 2), 2)
+    free = space.free()
+    dense = space.assemble(cases.DRT).toarray()[np.ix_(free, free)]
+    operator = space.operator(cases.DRT, free, path=path)
+    x = cases.random(len(free), 2 * BLOCK["cpu"] + 7)
+    close(operator.apply(x), dense @ x)
+    close(operator.quadratic(x), np.diag(x.T @ dense @ x))
 
 
 def test_the_path_is_what_it_should_be():

@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 import natgrad as ng
 from natgrad.problem.coupling import Graph
 from tests.feinns import BETA, KAPPA, SIGMA, cubic, ritz, square, transport, triangles
-from tests.helpers import FAST, check_products, relative
+from tests.helpers import FAST, check_products, poisson, relative
 
 PROBLEMS = {
     "energy": ritz,
@@ -63,6 +63,17 @@ def case(request):
 @pytest.mark.parametrize(("strategy", "batch"), STRATEGIES)
 def test_products_agree_with_the_dense_gramian(case, strategy, batch):
     check_products(*case, strategy, batch, tol=1e-11)
+
+
+@pytest.mark.parametrize("build", [poisson, ritz])
+@pytest.mark.parametrize("strategy", ["assembled", "jacobian", "batched", "linearized"])
+def test_made_in_one_compiled_function_it_serves_in_another(build, strategy):
+    """Whatever a Gramian holds, the activations of a linearization included, is a leaf of it."""
+    problem = build()
+    G = jax.jit(lambda params: ng.gramian(problem, params, strategy, batch=10), compiler_options=FAST)(problem.params)
+    v = jnp.cos(jnp.arange(G.size))
+    mv, matrix = jax.jit(lambda G, v: (G.mv(v), G.as_matrix()), compiler_options=FAST)(G, v)
+    assert relative(mv, matrix @ v) < 1e-12
 
 
 @pytest.mark.parametrize("build", [ritz, cubic, transport])

@@ -8,6 +8,8 @@ import pytest
 
 import natgrad as ng
 from natgrad.linalg import pcg
+from natgrad.optim.memory import fit
+from tests.feinns import ritz
 from tests.helpers import FAST, Dense, poisson, relative
 
 EPS = np.finfo(float).eps
@@ -215,3 +217,12 @@ def test_bad_input(build, message):
     with pytest.raises(ValueError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [ng.Nystrom, ng.RPCholesky])
+def test_the_problem_says_the_rank_where_nobody_does(kind):
+    problems = poisson(), ritz()
+    assert [kind().resolve(problem).max_rank for problem in problems] == [1000, 500]
+    assert [kind(max_rank=7).resolve(problem).max_rank for problem in problems] == [7, 7]
+    solvers = ng.NaturalGradient(ng.PCG(kind())), ng.NaturalGradient(ng.PCG(kind(max_rank=7)))
+    assert [fit(solver, problems[1]).direction.preconditioner.max_rank for solver in solvers] == [500, 7]
