@@ -201,7 +201,7 @@ class PCG(Direction):
             raise ValueError(f"maxiter must be at least 1, got {self.maxiter}")
 
     def resolve(self, problem):
-        return dataclasses.replace(self, preconditioner=self.preconditioner.resolve(problem))
+        return dataclasses.replace(self, preconditioner=self.preconditioner.limited(problem.max_rank))
 
     def init(self, size, dtype, key):
         return PCGState(self.preconditioner.init(size, dtype, key), host.array(True))

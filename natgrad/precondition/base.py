@@ -20,8 +20,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from natgrad import host
 from natgrad.gramian import Gramian
 from natgrad.linalg import LowRank, orthogonal_factor
-from natgrad.problem import Problem
 
+MAX_RANK = 1000  # where neither the user nor the problem says another
 MuRule = Callable[[Float[Array, ""]], Float[Array, ""]]  # λ̂₁ ↦ μ
 
 
@@ -71,8 +71,8 @@ def factored(F: Float[Array, "m p"], width: int) -> Factored:
 class Preconditioner(eqx.Module):
     """A builder of preconditioners."""
 
-    def resolve(self, problem: Problem) -> "Preconditioner":
-        """The builder itself, with what the problem decides."""
+    def limited(self, max_rank: int | None) -> "Preconditioner":
+        """With this ℓ_max, where it has one and was not told another."""
         return self
 
     @property
@@ -102,17 +102,19 @@ class Preconditioner(eqx.Module):
 
 
 class Ranked(Preconditioner):
-    """One that has a rank ℓ ≤ ℓ_max, which is the problem's where it is None."""
+    """One that has a rank ℓ ≤ ℓ_max; None is what suits the problem."""
 
     max_rank: eqx.AbstractVar[int | None]
 
-    def resolve(self, problem):
-        return self if self.max_rank is not None else dataclasses.replace(self, max_rank=problem.max_rank)
+    def limited(self, max_rank):
+        if self.max_rank is not None:
+            return self
+        return dataclasses.replace(self, max_rank=MAX_RANK if max_rank is None else max_rank)
 
     @property
     def most(self) -> int:
-        """ℓ_max, known or not."""
-        return Problem.max_rank if self.max_rank is None else self.max_rank
+        """ℓ_max, told or not."""
+        return MAX_RANK if self.max_rank is None else self.max_rank
 
 
 def empty(size: int, width: int, rank: int, dtype: jnp.dtype) -> Approximation:

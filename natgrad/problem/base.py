@@ -106,8 +106,8 @@ class Problem(eqx.Module):
     #: c of the damping's D = max(diag G, c·max diag G), unless the direction solver is told another; 1 is D = I.
     scaling: ClassVar[float] = 1.0
 
-    #: ℓ_max of the preconditioner, unless it is told another.
-    max_rank: ClassVar[int] = 1000
+    #: ℓ_max of the preconditioner, where the problem knows one and the preconditioner is not told another.
+    max_rank: ClassVar[int | None] = None
 
     @abc.abstractmethod
     def loss(self, params: PyTree) -> Float[Array, ""]:

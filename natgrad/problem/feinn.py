@@ -48,7 +48,7 @@ class FEINN(Problem):
     free: Int[Array, " n"]
     limits: dict[str, Float[Array, ""]]
     #: The values of a network have fewer directions above round-off than its derivatives, 200 to 500 as a rule.
-    max_rank: ClassVar[int] = 500
+    max_rank: ClassVar[int | None] = 500
 
     def _set_up(
         self,
