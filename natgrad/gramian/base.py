@@ -158,11 +158,15 @@ def pull(problem: Problem, params: PyTree, values: Float[Array, " rows"]) -> Flo
     return total(ravel_pytree(out)[0])
 
 
-def feature_values(problem: Problem, params: PyTree, frozen: PyTree | None = None) -> Float[Array, " rows"]:
-    """F(θ), flat: blocks, points, components. `frozen` are the parameters of the operator's coefficients."""
+def feature_values(
+    problem: Problem, params: PyTree, frozen: PyTree | None = None, parts: int = 1
+) -> Float[Array, " rows"]:
+    """F(θ), flat: blocks, points, components. `frozen` are the parameters of the operator's coefficients; the points
+    of a block go in so many `parts`, see `Features.at`."""
     u = problem.network(params)
     base = jax.lax.stop_gradient(problem.network(params if frozen is None else frozen))
-    return jnp.concatenate([block.at(u, base, block.inputs).ravel() for block in problem.features])
+    at = lambda block: block.at(u, base, block.inputs, min(parts, block.num_points))
+    return jnp.concatenate([at(block).ravel() for block in problem.features])
 
 
 def sqrt_weights(problem: Problem, params: PyTree) -> Float[Array, " rows"]:
@@ -176,9 +180,9 @@ def sqrt_weights(problem: Problem, params: PyTree) -> Float[Array, " rows"]:
     )
 
 
-def weighted_features(problem: Problem, params: PyTree, frozen: PyTree) -> Float[Array, " rows"]:
+def weighted_features(problem: Problem, params: PyTree, frozen: PyTree, parts: int = 1) -> Float[Array, " rows"]:
     """W^½ F(θ), the map whose Jacobian is A."""
-    return sqrt_weights(problem, frozen) * feature_values(problem, params, frozen)
+    return sqrt_weights(problem, frozen) * feature_values(problem, params, frozen, parts)
 
 
 def weighted_jacobian(

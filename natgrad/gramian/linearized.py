@@ -14,6 +14,8 @@ from natgrad.gramian.batched import batches
 from natgrad.parallel import total
 from natgrad.problem import Coupling, Problem
 
+PARTS = 64  # of the points whose sums a GPU makes at the same time
+
 
 class Linearized(Gramian):
     """Set-up and each product with a vector O(q [FP]); memory O(q) activations.
@@ -32,8 +34,9 @@ class Linearized(Gramian):
     def __init__(self, problem: Problem, params: PyTree, batch: int, reason: str = ""):
         self.problem, self.params, self.batch, self.reason = problem, params, batch, reason
         self.coupling = problem.coupling(params)
+        parts = 1 if jax.default_backend() == "cpu" else PARTS
         # A `Partial` whose leaves are the activations.
-        _, self.linear = jax.linearize(lambda p: weighted_features(problem, p, params), params)
+        _, self.linear = jax.linearize(lambda p: weighted_features(problem, p, params, parts), params)
 
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         return total(self._own(v))

@@ -28,6 +28,8 @@ from natgrad.precondition import Approximation, Nystrom, Preconditioner
 from natgrad.precondition.base import MuRule, round_off
 from natgrad.problem import Problem
 
+CORRECTION = 1e-7  # `PCG.progress` for corrections: more digits take three times the iterations, and steps are no better
+
 
 class Solve(eqx.Module):
     """A solution of (G + μI) x = b, the inner iterations it took and its relative residual ‖b − (G + μI)x‖ / ‖b‖."""
@@ -76,13 +78,15 @@ class System:
         return self.scale**2 * gradient / (self.largest + self.mu)
 
 
-def scaled(gramian: Gramian, scaling: float | None, iteration: Array | int) -> tuple[Any, Array | float]:
-    """SGS and S = D^(-½)."""
+def scaled(
+    gramian: Gramian, scaling: float | None, iteration: Array | int, diagonal: Array | None = None
+) -> tuple[Any, Array | float]:
+    """SGS and S = D^(-½), from a given `diagonal` or that of G."""
     scaling = gramian.scaling if scaling is None else scaling
     if scaling == 1:
         return gramian, 1.0
     least = jnp.maximum(scaling, 0.5**iteration)
-    diagonal = gramian.diagonal()
+    diagonal = gramian.diagonal() if diagonal is None else diagonal
     top = jnp.max(diagonal)
     share = jnp.where(top > 0, diagonal / jnp.where(top > 0, top, 1.0), 1.0)
     scale = 1 / jnp.sqrt(jnp.maximum(share, least))
@@ -151,18 +155,20 @@ class Direct(Direction):
 
 
 class PCGState(eqx.Module):
-    """What the preconditioner's builder keeps, and whether the last solve with it was good enough."""
+    """What the preconditioner's builder keeps, whether the last solve with it was good enough, and diag G of the last
+    step where it scales the damping."""
 
     approximation: Any
     failed: Bool[Array, ""]
+    diagonal: Float[Array, " p"] | None
 
 
 class PCGSystem(System):
-    """Corrections are damped by no less than an assembled Gramian would have to be."""
+    """Corrections are damped by no less than an assembled Gramian would have to be, and two or three digits of them will do."""
 
     def correct(self, b, x0=None, *, rows=None):
         value = jnp.maximum(self.mu, round_off(self.largest))
-        found = self._solve(self.scale * b, None if x0 is None else x0 / self.scale, value)
+        found = self._solve(self.scale * b, None if x0 is None else x0 / self.scale, value, CORRECTION)
         return Solve(self.scale * found.x, found.iterations, found.residual)
 
 
@@ -201,13 +207,17 @@ class PCG(Direction):
             raise ValueError(f"maxiter must be at least 1, got {self.maxiter}")
 
     def resolve(self, problem):
-        return dataclasses.replace(self, preconditioner=self.preconditioner.limited(problem.max_rank))
+        scaling = problem.scaling if self.scaling is None else self.scaling
+        preconditioner = self.preconditioner.limited(problem.max_rank)
+        return dataclasses.replace(self, preconditioner=preconditioner, scaling=scaling)
 
     def init(self, size, dtype, key):
-        return PCGState(self.preconditioner.init(size, dtype, key), host.array(True))
+        diagonal = None if self.scaling in (None, 1) or self.preconditioner.lasting else host.zeros(size, dtype)
+        return PCGState(self.preconditioner.init(size, dtype, key), host.array(True), diagonal)
 
     def prepare(self, gramian, mu, state, key, iteration=0):
-        gramian, scale = scaled(gramian, self.scaling, iteration)
+        diagonal = state.diagonal
+        gramian, scale = scaled(gramian, self.scaling, iteration, diagonal)
         key, probe = jax.random.split(key)
         build = lambda: self.preconditioner.build(gramian, mu, state.approximation, key)
         if self.refresh == "always" or not self.preconditioner.lasting:
@@ -217,7 +227,7 @@ class PCG(Direction):
             approximation = jax.lax.cond(stale, build, lambda: state.approximation)
         value = mu(approximation.largest)
 
-        def solve(b: Array, x0: Array | None = None, value: Array = value) -> Solve:
+        def solve(b: Array, x0: Array | None = None, value: Array = value, progress: float = 0.0) -> Solve:
             result = pcg(
                 lambda v: gramian.mv(v) + value * v,
                 b,
@@ -225,12 +235,16 @@ class PCG(Direction):
                 x0=x0 if self.warm_start else None,
                 tol=self.tol,
                 maxiter=self.maxiter,
-                progress=self.progress,
+                progress=max(progress, self.progress),
             )
             return Solve(result.x, result.iterations, result.residual)
 
         system = PCGSystem(value, approximation.largest, approximation.rank, solve, stale, scale)
-        return system, PCGState(self.preconditioner.keep(approximation, state.approximation), state.failed)
+        kept = self.preconditioner.keep(approximation, state.approximation)
+        if diagonal is not None:  # that of Ĝ, which differs from G in what is below round-off
+            fresh = approximation.diagonal / scale**2
+            diagonal = jnp.where(jnp.isfinite(jnp.sum(fresh)), fresh, diagonal)
+        return system, PCGState(kept, state.failed, diagonal)
 
     def _stale(self, gramian: Gramian, mu: MuRule, approximation: Approximation, key: PRNGKeyArray) -> Array:
         """Whether P⁻¹(G + μI) is far from the identity on a random vector in the range of the approximation.
@@ -253,7 +267,7 @@ class PCG(Direction):
     def finish(self, state, solve, accepted):
         # More inner iterations than the budget, or a step that led nowhere: do not trust the approximation again.
         kept = self.preconditioner.adapt(state.approximation, solve.iterations)
-        return PCGState(kept, (solve.iterations >= self.maxiter) | ~accepted)
+        return PCGState(kept, (solve.iterations >= self.maxiter) | ~accepted, state.diagonal)
 
 
 def _norm(b: Array) -> Array:

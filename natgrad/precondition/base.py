@@ -49,12 +49,13 @@ class Approximation(eqx.Module):
 
 
 class Factored(eqx.Module):
-    """Ĝ = VᵀHV with orthonormal rows of V, and how many there are; the others are zero."""
+    """Ĝ = VᵀHV with orthonormal rows of V, and how many there are; the others are zero. And the diagonal of Ĝ."""
 
     V: Float[Array, "m p"]
     H: Float[Array, "m m"]
     largest: Float[Array, ""]
     rank: Int[Array, ""]
+    diagonal: Float[Array, " p"]
 
 
 def factored(F: Float[Array, "m p"], width: int) -> Factored:
@@ -65,7 +66,8 @@ def factored(F: Float[Array, "m p"], width: int) -> Factored:
     # A row of zeros is no direction, and must not be the smallest eigenvalue of H.
     none = jnp.diagonal(H) == 0
     rank = jnp.sum(~none).astype(jnp.int32)
-    return Factored(jnp.pad(V, ((0, fill), (0, 0))), H + jnp.diag(jnp.where(none, largest, 0.0)), largest, rank)
+    H = H + jnp.diag(jnp.where(none, largest, 0.0))
+    return Factored(jnp.pad(V, ((0, fill), (0, 0))), H, largest, rank, jnp.sum(F**2, axis=0))
 
 
 class Preconditioner(eqx.Module):

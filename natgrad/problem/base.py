@@ -66,9 +66,24 @@ class Features(eqx.Module):
         weights = own(weights, self.num_points)
         return dataclasses.replace(self, inputs=inputs, weights=weights)
 
-    def at(self, u: Network, frozen: Network, inputs: tuple[Array, ...]) -> Float[Array, "n k"]:
-        """The features at the given points (any subset of the block's)."""
-        return jax.vmap(lambda *row: self.evaluate(u, frozen, *row))(*inputs)
+    def at(self, u: Network, frozen: Network, inputs: tuple[Array, ...], parts: int = 1) -> Float[Array, "n k"]:
+        """The features at the given points (any subset of the block's).
+
+        The points may go in several parts, each with a copy of u: in reverse mode the sums over points are then made by
+        parts, all at a time. As one product a sum over 10,000 points that gives 64×64 numbers keeps four cores of a
+        GPU's hundred busy.
+        """
+        each = lambda u, *inputs: jax.vmap(lambda *row: self.evaluate(u, frozen, *row))(*inputs)
+        if parts == 1:
+            return each(u, *inputs)
+        n = inputs[0].shape[0]
+        size = -(-n // parts)
+        fill = lambda a: jnp.pad(a, ((0, parts * size - n), *[(0, 0)] * (a.ndim - 1)), mode="edge")
+        arrays, rest = eqx.partition(u, eqx.is_array)
+        copies = jax.tree.map(lambda a: jnp.broadcast_to(a, (parts, *a.shape)), arrays)
+        split = [fill(a).reshape(parts, size, *a.shape[1:]) for a in inputs]
+        out = jax.vmap(lambda arrays, *inputs: each(eqx.combine(arrays, rest), *inputs))(copies, *split)
+        return out.reshape(parts * size, self.size)[:n]
 
     def one(self, u: Network, frozen: Network, row: tuple[Array, ...]) -> Float[Array, " k"]:
         """The features at one point, traced so that their derivatives in the parameters, rows of J, come fast."""

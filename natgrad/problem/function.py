@@ -78,7 +78,7 @@ class Values(eqx.Module):
 class Rows(Features):
     """Residuals by their numbers; the function is evaluated once for all of them."""
 
-    def at(self, u: Values, frozen: Any, inputs: tuple[Array, ...]) -> Float[Array, "n 1"]:  # type: ignore[override]
+    def at(self, u: Values, frozen: Any, inputs: tuple[Array, ...], parts: int = 1) -> Float[Array, "n 1"]:  # type: ignore[override]
         return u()[inputs[0]][:, None]
 
 

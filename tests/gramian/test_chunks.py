@@ -1,4 +1,4 @@
-"""Rows of the Jacobian are made some points at a time."""
+"""Rows of the Jacobian are made some points at a time, and sums over points in parts."""
 
 import jax
 import jax.numpy as jnp
@@ -24,3 +24,5 @@ def test_any_number_of_points_makes_the_rows_of_reverse_mode(n, monkeypatch):
     flat, unravel = ravel_pytree(problem.params)
     expected = jax.jacrev(lambda v: base.weighted_features(problem, unravel(v), problem.params))(flat)
     assert relative(jax.jit(rows, compiler_options=FAST)(problem), expected) < 1e-13
+    in_parts = jax.jacrev(lambda v: base.weighted_features(problem, unravel(v), problem.params, parts=4))(flat)
+    assert relative(in_parts, expected) < 1e-13

@@ -107,6 +107,46 @@ def test_a_stale_preconditioner_is_seen_and_rebuilt():
     assert bool(prepare(G, state, jax.random.key(2))[0])
 
 
+def test_the_diagonal_that_scales_the_damping_is_that_of_the_last_step():
+    """It comes for free with the factor. Before the first step D = I, and a factor of NaN leaves it as it was."""
+    direction = ng.PCG(ng.Nystrom(max_rank=40, levels=1), maxiter=200, tol=1e-12, progress=0.0, scaling=1e-3)
+
+    def step(G, state, iteration):
+        system, state = direction.prepare(Dense(G), lambda largest: 1e-4, state, jax.random.key(1), iteration)
+        return system.solve(jnp.asarray(B)).x, state
+
+    step = jax.jit(step, compiler_options=FAST)
+    grade = np.logspace(0, -3, 40)
+    first, second = (grade[:, None] * decaying(decay=0.7, seed=s) * grade for s in (0, 1))
+    x, state = step(first, direction.init(40, jnp.float64, jax.random.key(0)), 0)
+    assert relative(x, np.linalg.solve(first + 1e-4 * np.eye(40), B)) < 1e-8
+    assert relative(state.diagonal, np.diag(first)) < 1e-8
+    x, later = step(second, state, 100)
+    D = np.diag(np.maximum(np.diag(first) / np.diag(first).max(), 1e-3))
+    assert relative(x, np.linalg.solve(second + 1e-4 * D, B)) < 1e-8
+    assert relative(later.diagonal, np.diag(second)) < 1e-8
+    _, broken = step(np.nan * second, later, 101)
+    np.testing.assert_array_equal(broken.diagonal, later.diagonal)
+
+
+def test_a_correction_has_fewer_digits_for_fewer_iterations():
+    G = decaying(decay=0.7)
+    direction = ng.PCG(ng.Nystrom(max_rank=15, levels=1), maxiter=200)
+
+    def run(G, b):
+        state = direction.init(40, b.dtype, jax.random.key(0))
+        system, _ = direction.prepare(Dense(G), lambda largest: jnp.asarray(1e-6), state, jax.random.key(1))
+        return system.solve(b), system.correct(b)
+
+    whole, part = jax.jit(run, compiler_options=FAST)(jnp.asarray(G), jnp.asarray(B))
+    assert int(part.iterations) < 0.9 * int(whole.iterations)
+    M = G + 1e-6 * np.eye(40)
+    exact = np.linalg.solve(M, B)
+    energy = lambda e: np.sqrt(e @ M @ e)
+    assert energy(part.x - exact) < 3e-3 * energy(exact)
+    assert energy(whole.x - exact) < 1e-5 * energy(exact)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
