@@ -23,9 +23,9 @@ COLUMNS = 1024  # of A that a coupling is applied to at a time, where it must be
 class StoredJacobian(Gramian):
     """Set-up O(q [FP]), product with ℓ vectors O(pqℓ), memory O(pq).
 
-    The rows are kept in several arrays: stacking them would copy the Jacobian. Where a coupling differentiates, they
-    are the network's values and no derivatives of it: a pass through the network then reads less than a fifth of what
-    A has, and products with one vector go by it.
+    The rows are kept in several arrays: stacking them would copy the Jacobian. Where a coupling has the derivatives
+    (finite elements), rows are the network's bare values: a pass through the network then reads less than a fifth of
+    what A has, and products with one vector go by it.
     """
 
     problem: Problem

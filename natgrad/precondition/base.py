@@ -109,14 +109,19 @@ class Ranked(Preconditioner):
     max_rank: eqx.AbstractVar[int | None]
 
     def limited(self, max_rank):
-        if self.max_rank is not None:
-            return self
-        return dataclasses.replace(self, max_rank=MAX_RANK if max_rank is None else max_rank)
+        return self if self.max_rank is not None else dataclasses.replace(self, max_rank=max_rank)
 
     @property
     def most(self) -> int:
         """ℓ_max, told or not."""
         return MAX_RANK if self.max_rank is None else self.max_rank
+
+
+def check_counts(builder: Preconditioner, *names: str) -> None:
+    """Refuses numbers below 1; None is no number."""
+    for name in names:
+        if (value := getattr(builder, name)) is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
 
 
 def empty(size: int, width: int, rank: int, dtype: jnp.dtype) -> Approximation:

@@ -33,7 +33,7 @@ from natgrad.linalg import (
     sample_uniform,
     sparse_signs,
 )
-from natgrad.precondition.base import Approximation, Factored, Ranked, empty, factored
+from natgrad.precondition.base import Approximation, Factored, Ranked, check_counts, empty, factored
 
 TESTS = ("signs", "gaussian", "sampling", "uniform")
 METHODS = ("factor", "cholesky", "svd")
@@ -80,9 +80,7 @@ class Nystrom(Ranked):
             raise ValueError(f"unknown test matrix {self.test!r}: choose one of {', '.join(TESTS)}")
         if self.method not in METHODS:
             raise ValueError(f"unknown Nyström method {self.method!r}: choose one of {', '.join(METHODS)}")
-        for name in ("max_rank", "increase", "levels"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        check_counts(self, "max_rank", "increase", "levels")
 
     @property
     def lasting(self):

@@ -23,7 +23,7 @@ from natgrad.linalg import (
     rpcholesky_preconditioner,
 )
 from natgrad.parallel import after
-from natgrad.precondition.base import Approximation, Factored, Ranked, empty, factored, round_off
+from natgrad.precondition.base import Approximation, Factored, Ranked, check_counts, empty, factored, round_off
 
 METHODS = ("factor", "eigh", "svd", "woodbury")
 
@@ -49,9 +49,7 @@ class RPCholesky(Ranked):
     def __check_init__(self):
         if self.method not in METHODS:
             raise ValueError(f"unknown RPCholesky method {self.method!r}: choose one of {', '.join(METHODS)}")
-        for name in ("max_rank", "block", "power_iterations"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        check_counts(self, "max_rank", "block", "power_iterations")
 
     @property
     def lasting(self):
