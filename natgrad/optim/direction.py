@@ -28,7 +28,7 @@ from natgrad.precondition import Approximation, Nystrom, Preconditioner
 from natgrad.precondition.base import MuRule, round_off
 from natgrad.problem import Problem
 
-CORRECTION = 1e-7  # `PCG.progress` for corrections: more digits take three times the iterations, and steps are no better
+CORRECTION = 1e-8  # `PCG.progress` for corrections: more digits take twice the iterations, and steps are no better
 
 
 class Solve(eqx.Module):
@@ -164,7 +164,7 @@ class PCGState(eqx.Module):
 
 
 class PCGSystem(System):
-    """Corrections are damped by no less than an assembled Gramian would have to be, and two or three digits of them will do."""
+    """Corrections are damped by no less than an assembled Gramian would have to be, and have fewer digits."""
 
     def correct(self, b, x0=None, *, rows=None):
         value = jnp.maximum(self.mu, round_off(self.largest))
