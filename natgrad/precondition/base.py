@@ -88,7 +88,8 @@ class Preconditioner(eqx.Module):
 
     @abc.abstractmethod
     def build(self, gramian: Gramian, mu: MuRule, state: Any, key: PRNGKeyArray) -> Any:
-        """A fresh approximation of the Gramian, with its `largest` eigenvalue and its `rank`."""
+        """A fresh approximation of the Gramian, with its `largest` eigenvalue, its `rank` and, where it is not
+        `lasting`, its `diagonal`."""
 
     @abc.abstractmethod
     def inverse(self, approximation: Any, mu: Float[Array, ""]) -> Callable[[Array], Array]:
