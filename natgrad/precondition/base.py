@@ -110,7 +110,9 @@ class Ranked(Preconditioner):
     max_rank: eqx.AbstractVar[int | None]
 
     def limited(self, max_rank):
-        return self if self.max_rank is not None else dataclasses.replace(self, max_rank=max_rank)
+        if self.max_rank is not None:
+            return self
+        return dataclasses.replace(self, max_rank=MAX_RANK if max_rank is None else max_rank)
 
     @property
     def most(self) -> int:

