@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, weighted_jacobian
 from natgrad.gramian.linearized import Linearized
-from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, matmul, row_gram
+from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, gram_vector, matmul, row_gram
 from natgrad.parallel import columns, inside, total
 from natgrad.problem import Coupling, Problem
 
@@ -47,11 +47,10 @@ class StoredJacobian(Gramian):
         """A = W^½ J, all blocks stacked (a copy)."""
         return jnp.concatenate(self.blocks)
 
-    # (A v) A and not Aᵀ (A v): XLA on CPU would write the transpose of A to memory first.
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         if self.passes is not None:
             return self.passes.mv(v)
-        return _sum(f @ A for f, A in self._coupled([A @ v for A in self.blocks]))
+        return _sum(gram_vector(A, v) for A in self.blocks)
 
     def mm(self, V: Float[Array, "p m"]) -> Float[Array, "p m"]:
         return _sum(cross(A, B) for B, A in self._coupled([matmul(A, V) for A in self.blocks])).T

@@ -21,6 +21,7 @@ from natgrad.linalg.preconditioner import rpcholesky_preconditioner as rpcholesk
 from natgrad.linalg.products import cross as cross
 from natgrad.linalg.products import gram as gram
 from natgrad.linalg.products import gram_diagonal as gram_diagonal
+from natgrad.linalg.products import gram_vector as gram_vector
 from natgrad.linalg.products import matmul as matmul
 from natgrad.linalg.products import row_gram as row_gram
 from natgrad.linalg.products import transposed as transposed

@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
 from natgrad.gramian import gramian
+from natgrad.linalg import products as products_module
 from natgrad.optim.kernel import Kernel
 from natgrad.parallel import devices, shard
 
@@ -89,7 +90,8 @@ def relative(a, b):
 
 
 def products(name, count):
-    """{strategy.product: how far it is from one device's}."""
+    """{strategy.product: how far it is from one device's}; products with A go by blocks of rows, as with a large A."""
+    products_module.BLOCK, products_module.FEWEST = 150, 1
     one = PROBLEMS[name]()
     many = shard(one, devices(count))
     V = jax.random.normal(jax.random.key(3), (one.num_parameters, 5))
