@@ -1,7 +1,7 @@
 """history.jsonl, a line an iteration, and the plateau of a history.
 
 A plateau is the first iteration after which the error does not fall by more than 10 % within a window of 10 % of all
-iterations (section 5.3 of the paper).
+iterations (section 5.3 of the paper). A start without progress is none: the error must have fallen by 10 % before.
 """
 
 import gzip
@@ -105,7 +105,8 @@ def plateau(steps: Any, times: Any, errors: Any) -> dict[str, Any]:
         ahead = [errors[j] for j in seen if steps[i] < steps[j] <= steps[i] + window]
         if steps[i] + window > steps[seen[-1]]:
             break
-        if ahead and min(ahead) >= (1 - GAIN) * errors[i]:
+        begun = errors[i] <= (1 - GAIN) * errors[seen[0]]
+        if begun and ahead and min(ahead) >= (1 - GAIN) * errors[i]:
             return {"step": int(steps[i]), "time": float(times[i]), "error": float(errors[i])}
     best = min(seen, key=lambda j: errors[j])
     return {"step": int(steps[best]), "time": float(times[best]), "error": float(errors[best])}

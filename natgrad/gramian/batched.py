@@ -18,6 +18,7 @@ from natgrad.gramian.neighbours import NeighbourBatches
 from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, row_gram
 from natgrad.parallel import total as add_up
 from natgrad.problem import Features, Problem
+from natgrad.problem.base import split
 
 
 def batches(problem: Problem, params: PyTree, batch: int, reason: str = "") -> Gramian:
@@ -174,13 +175,5 @@ def _split(arrays: tuple[tuple[Array, ...], Array], batch: int) -> tuple[tuple[A
     """(n, …) → (count, ≤ batch, …), with two batches at least: XLA unrolls a loop of one, and would then hold its rows
     beside those of another block."""
     inputs, weights = arrays
-    n = weights.shape[0]
-    count = max(2, -(-n // batch))
-    batch = -(-n // count)
-    fill = count * batch - n
-
-    def pad(a: Array, mode: str) -> Array:
-        a = jnp.pad(a, [(0, fill)] + [(0, 0)] * (a.ndim - 1), mode=mode) if fill else a
-        return a.reshape(count, batch, *a.shape[1:])
-
-    return tuple(pad(a, "edge") for a in inputs), pad(weights, "constant")
+    count = max(2, -(-weights.shape[0] // batch))
+    return tuple(split(a, count) for a in inputs), split(weights, count, fill="constant")

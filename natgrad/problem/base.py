@@ -28,6 +28,15 @@ from natgrad.problem.coupling import Coupling
 Network = Callable[..., Any]
 
 
+def split(a: Array, parts: int, fill: str = "edge") -> Array:
+    """(n, …) → (parts, ⌈n/parts⌉, …); what is missing at the end is the last row again, or zero (fill="constant")."""
+    n = a.shape[0]
+    size = -(-n // parts)
+    if parts * size > n:
+        a = jnp.pad(a, [(0, parts * size - n)] + [(0, 0)] * (a.ndim - 1), mode=fill)
+    return a.reshape(parts, size, *a.shape[1:])
+
+
 class Features(eqx.Module):
     """One block of features: k numbers at each of n points, with the weights of their squares in the metric.
 
@@ -76,14 +85,11 @@ class Features(eqx.Module):
         each = lambda u, *inputs: jax.vmap(lambda *row: self.evaluate(u, frozen, *row))(*inputs)
         if parts == 1:
             return each(u, *inputs)
-        n = inputs[0].shape[0]
-        size = -(-n // parts)
-        fill = lambda a: jnp.pad(a, ((0, parts * size - n), *[(0, 0)] * (a.ndim - 1)), mode="edge")
         arrays, rest = eqx.partition(u, eqx.is_array)
         copies = jax.tree.map(lambda a: jnp.broadcast_to(a, (parts, *a.shape)), arrays)
-        split = [fill(a).reshape(parts, size, *a.shape[1:]) for a in inputs]
-        out = jax.vmap(lambda arrays, *inputs: each(eqx.combine(arrays, rest), *inputs))(copies, *split)
-        return out.reshape(parts * size, self.size)[:n]
+        some = [split(a, parts) for a in inputs]
+        out = jax.vmap(lambda arrays, *inputs: each(eqx.combine(arrays, rest), *inputs))(copies, *some)
+        return out.reshape(-1, self.size)[: inputs[0].shape[0]]
 
     def one(self, u: Network, frozen: Network, row: tuple[Array, ...]) -> Float[Array, " k"]:
         """The features at one point, traced so that their derivatives in the parameters, rows of J, come fast."""

@@ -26,14 +26,21 @@ def test_a_curve_that_falls_and_stays():
 def test_a_pause_shorter_than_the_window_is_none():
     errors = [1.0] * 9 + [10.0 ** (-k / 10) for k in range(41)] + [1e-5] * 50
     assert of(errors)["step"] == 51
-    assert of([1.0] * 12 + errors[9:])["step"] == 1
+    assert of([2.0] + [1.0] * 12 + errors[9:])["step"] == 2
+
+
+def test_a_start_without_progress_is_none():
+    errors = [10.0 ** (-k / 10) for k in range(50)] + [1e-5] * 50
+    assert of([1.0] * 30 + errors)["error"] == 1e-5
+    assert of([1.0, 1.5] * 20 + errors)["error"] == 1e-5
+    assert of([0.7] * 40) == {"step": 1, "time": 0.5, "error": 0.7}
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(0.89, 1), (0.91, 0)])
 def test_ten_percent(factor, expected):
     """An improvement by more than 10 % within the window goes on, one by less is a plateau."""
-    errors = [1.0] * 5 + [factor] * 95
-    assert (of(errors)["step"] > 5) == bool(expected)
+    errors = [2.0] + [1.0] * 5 + [factor] * 94
+    assert (of(errors)["step"] > 6) == bool(expected)
 
 
 def test_still_improving_at_the_end():
