@@ -21,9 +21,6 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-# On Linux, large pages for large arrays: a step on a CPU takes a tenth less (docs/performance.md).
-demo: export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
-
 demo: env        ## train a network on the 3D Poisson equation and draw it (about two minutes)
 	@$(BIN)/python examples/demo.py --out out/demo
 

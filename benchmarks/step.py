@@ -158,8 +158,7 @@ def compared(rank: int, recipe: str) -> dict[str, ng.NaturalGradient]:
 
 def direct(problem: ng.LeastSquares, recipe: str, so_far: ng.Solution | None = None) -> tuple[ng.Solution, float]:
     """FullNGD two steps further, of which the first warms up, and the seconds of the second."""
-    solver, never = ng.FullNGD(recipe=recipe), 10**9
-    solution = ng.solve(problem, solver, 2, resume=so_far, progress=False, evaluate_every=never)
+    solution = ng.solve(problem, ng.FullNGD(recipe=recipe), 2, resume=so_far, progress=False)
     return solution, float(np.diff(solution.history.time)[-1])
 
 

@@ -159,9 +159,10 @@ class BatchedJacobian(Gramian):
         for block in self.problem.features:
             batches: tuple[Any, ...] = _split((block.inputs, block.weights), self.batch)
             if values is not None:
-                own = values[start : start + block.rows]
-                own = jnp.pad(own, [(0, batches[1].size * block.size - block.rows)] + [(0, 0)] * (own.ndim - 1))
-                batches = (*batches, own.reshape(len(batches[1]), -1, *own.shape[1:]))
+                rest = values.shape[1:]
+                own = values[start : start + block.rows].reshape(block.num_points, block.size, *rest)
+                own = split(own, len(batches[1]), fill="constant")
+                batches = (*batches, own.reshape(len(own), -1, *rest))
                 start += block.rows
 
             def add(total: Array, batch: tuple, block: Features = block) -> tuple[Array, None]:

@@ -112,7 +112,7 @@ class Ranked(Preconditioner):
     def limited(self, max_rank):
         if self.max_rank is not None:
             return self
-        return dataclasses.replace(self, max_rank=MAX_RANK if max_rank is None else max_rank)
+        return dataclasses.replace(self, max_rank=self.most if max_rank is None else max_rank)
 
     @property
     def most(self) -> int:

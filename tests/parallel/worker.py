@@ -14,8 +14,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
+from natgrad import linalg
 from natgrad.gramian import gramian
-from natgrad.linalg import products as products_module
 from natgrad.optim.kernel import Kernel
 from natgrad.parallel import devices, shard
 
@@ -91,7 +91,7 @@ def relative(a, b):
 
 def products(name, count):
     """{strategy.product: how far it is from one device's}; products with A go by blocks of rows, as with a large A."""
-    products_module.BLOCK, products_module.FEWEST = 150, 1
+    linalg.products.BLOCK, linalg.products.FEWEST = 150, 1
     one = PROBLEMS[name]()
     many = shard(one, devices(count))
     V = jax.random.normal(jax.random.key(3), (one.num_parameters, 5))
