@@ -210,7 +210,8 @@ def weighted_jacobian(
 
     points = (scale, *inputs)
     if jax.default_backend() != "cpu":
-        return jnp.concatenate(some(points), axis=1)
+        # Through the barrier XLA does not see that some columns are a leaf's: it would keep these a second time.
+        return jax.lax.optimization_barrier(jnp.concatenate(some(points), axis=1))
     return _by_chunks(some, points, block.size, jax.tree.leaves(params))
 
 

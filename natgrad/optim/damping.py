@@ -62,18 +62,20 @@ class Damping(eqx.Module):
 class Formula(Damping):
     """A rule by a formula; with `short` > 0 the steps have their say, and μ = s·max(γ·eps·λ̂₁, `extra`).
 
-    s ≥ 1 doubles after a step α < `short` and falls by four after a longer one. Where steps are long, s is 1. Where
-    the formula asks for too little (the loss of a small network is small before its minimum is near, 2⁻ᵏ is gone after
-    30 steps, whatever they brought), the steps become short, and s brings μ back. The paper's rules have short = 0.
+    s ≥ 1 grows by the factor `up` after a step α < `short` and falls by four after a longer one. Where steps are long,
+    s is 1. Where the formula asks for too little (the loss of a small network is small before its minimum is near, 2⁻ᵏ
+    is gone after 30 steps, whatever they brought), the steps become short, and s brings μ back. The paper's rules have
+    short = 0.
     """
 
     short: float = eqx.field(static=True, default=0.0, kw_only=True)
+    up: float = eqx.field(static=True, default=2.0, kw_only=True)
 
     def mu(self, state, **known):
         return jnp.maximum(state, 1.0) * super().mu(state, **known)
 
     def update(self, state, *, mu, step, gain):
-        times = jnp.maximum(state, 1.0) * jnp.where(step < self.short, 2.0, 0.25)
+        times = jnp.maximum(state, 1.0) * jnp.where(step < self.short, self.up, 0.25)
         return jnp.minimum(times, 1 / jnp.finfo(state.dtype).eps)
 
 
@@ -109,8 +111,8 @@ class GradientPower(Formula):
 
 
 class Geometric(Formula):
-    """μ = max(γ·eps·λ̂₁, 2⁻ᵏ) at iteration k, the paper's rule for energies, whose value says nothing about the distance
-    to the minimum."""
+    """μ = max(γ·eps·λ̂₁, ratioᵏ) at iteration k: a rule for energies, whose value says nothing about the distance to the
+    minimum. The paper's has 2⁻ᵏ; the default recipe takes a quarter fewer steps by 3⁻ᵏ with `short=0.2, up=8`."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     ratio: float = eqx.field(static=True, default=0.5)
@@ -141,15 +143,16 @@ class LevenbergMarquardt(Damping):
 
 
 class Auto(Damping):
-    """`LossPower` for least squares and `Geometric` for energies, as in the paper; unless `published`, with `short` 0.2
-    and 0.3."""
+    """`LossPower` for least squares and `Geometric` for energies, as in the paper; unless `published`, these look at
+    the steps, and the latter falls faster."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     published: bool = eqx.field(static=True, default=False)
 
     def resolve(self, problem: Problem) -> Damping:
-        rule, short = (LossPower, 0.2) if problem.least_squares else (Geometric, 0.3)
-        return rule(self.gamma, short=0.0 if self.published else short)
+        if problem.least_squares:
+            return LossPower(self.gamma, short=0.0 if self.published else 0.2)
+        return Geometric(self.gamma) if self.published else Geometric(self.gamma, 1 / 3, short=0.2, up=8.0)
 
     def extra(self, state, loss, gradient_norm, iteration):
         return jnp.zeros_like(loss)

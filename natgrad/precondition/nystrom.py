@@ -106,7 +106,7 @@ class Nystrom(Ranked):
         if not isinstance(approximation, Factored):
             return approximation
         widths = jnp.asarray(self._widths(approximation.V.shape[1]))
-        index = jnp.searchsorted(widths, approximation.rank).astype(jnp.int32)
+        index = jnp.sum(widths < approximation.rank, dtype=jnp.int32)
         return Width(index, state.least, approximation.rank < widths[index])
 
     def adapt(self, state, iterations):

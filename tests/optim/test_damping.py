@@ -80,11 +80,16 @@ def after(rule, state, step):
 
 
 @pytest.mark.parametrize("kind", FORMULAS)
-def test_short_steps_multiply_a_formula_and_long_ones_take_it_back(kind):
-    rule, state = kind(gamma=1.0, short=0.3), jnp.zeros(())
-    for step, times in [(1.0, 1), (0.25, 2), (0.0, 4), (0.1, 8), (0.5, 2), (1.0, 1), (1.0, 1)]:
+@pytest.mark.parametrize("up", [2.0, 8.0])
+def test_short_steps_multiply_a_formula_and_long_ones_take_it_back(kind, up):
+    rule, state = kind(gamma=1.0, short=0.3, up=up), jnp.zeros(())
+    after_long = up**3 / 4
+    for step, times in [(1.0, 1), (0.25, up), (0.0, up**2), (0.1, up**3), (0.5, after_long), (0.1, after_long * up)]:
         state = after(rule, state, step)
         np.testing.assert_allclose(mu(rule, state=state), times * mu(kind(gamma=1.0)), rtol=1e-14)
+    for _ in range(20):
+        state = after(rule, state, 1.0)
+    assert mu(rule, state=state) == mu(kind(gamma=1.0))
     for _ in range(100):
         state = after(rule, state, 0.0)
     assert mu(damping.Spectral(1.0, short=0.3), state=state) <= 2  # λ̂₁ at most
@@ -100,7 +105,7 @@ def test_auto_goes_by_the_kind_of_problem():
     squares, energy = SimpleNamespace(least_squares=True), SimpleNamespace(least_squares=False)
     assert damping.Auto(3.0).resolve(squares) == damping.LossPower(3.0, short=0.2)
     assert damping.Auto(3.0, published=True).resolve(squares) == damping.LossPower(3.0)
-    assert damping.Auto(3.0).resolve(energy) == damping.Geometric(3.0, short=0.3)
+    assert damping.Auto(3.0).resolve(energy) == damping.Geometric(3.0, 1 / 3, short=0.2, up=8.0)
     assert damping.Auto(3.0, published=True).resolve(energy) == damping.Geometric(3.0)
     assert damping.Spectral(3.0).resolve(energy) == damping.Spectral(3.0)
 
