@@ -112,7 +112,8 @@ class GradientPower(Formula):
 
 class Geometric(Formula):
     """μ = max(γ·eps·λ̂₁, ratioᵏ) at iteration k: a rule for energies, whose value says nothing about the distance to the
-    minimum. The paper's has 2⁻ᵏ; the default recipe takes a quarter fewer steps by 3⁻ᵏ with `short=0.2, up=8`."""
+    minimum, and finite elements. The paper's has 2⁻ᵏ; the default recipe takes a quarter fewer steps by 3⁻ᵏ with
+    `short=0.2, up=8`."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     ratio: float = eqx.field(static=True, default=0.5)
@@ -144,15 +145,17 @@ class LevenbergMarquardt(Damping):
 
 class Auto(Damping):
     """`LossPower` for least squares and `Geometric` for energies, as in the paper; unless `published`, these look at
-    the steps, and the latter falls faster."""
+    the steps, and finite elements have the latter in any case."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     published: bool = eqx.field(static=True, default=False)
 
     def resolve(self, problem: Problem) -> Damping:
-        if problem.least_squares:
-            return LossPower(self.gamma, short=0.0 if self.published else 0.2)
-        return Geometric(self.gamma) if self.published else Geometric(self.gamma, 1 / 3, short=0.2, up=8.0)
+        if self.published:
+            return LossPower(self.gamma) if problem.least_squares else Geometric(self.gamma)
+        if problem.damp_by_loss:
+            return LossPower(self.gamma, short=0.2)
+        return Geometric(self.gamma, 1 / 3, short=0.2, up=8.0)
 
     def extra(self, state, loss, gradient_norm, iteration):
         return jnp.zeros_like(loss)

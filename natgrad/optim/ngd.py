@@ -77,8 +77,8 @@ class NaturalGradient(eqx.Module):
 
     Arguments:
         direction: `PCG(preconditioner=…)`, `Direct()` or `Kernel()`; by default the last where points are few.
-        damping: the rule for μ; by default the paper's max(γ·eps·λ̂₁, 1e-4 L²) for least squares, and
-            Levenberg–Marquardt's for energies.
+        damping: the rule for μ; by default the paper's max(γ·eps·λ̂₁, 1e-4 L²) for least squares at points, and
+            max(γ·eps·λ̂₁, 3⁻ᵏ) at step k for energies and finite elements.
         search: `Armijo()` or `GridSearch()`.
         gramian: the strategy, see `ng.gramian`.
         batch: points at a time, for the strategies that have batches.

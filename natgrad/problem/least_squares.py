@@ -100,6 +100,7 @@ class LeastSquares(Problem):
     features: tuple[Features, ...]
     norms: ErrorNorms | None
     least_squares: ClassVar[bool] = True
+    damp_by_loss: ClassVar[bool] = True
 
     def __init__(
         self,

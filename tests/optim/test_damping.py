@@ -102,10 +102,14 @@ def test_the_papers_formulas_do_not_look_at_the_steps(kind):
 
 
 def test_auto_goes_by_the_kind_of_problem():
-    squares, energy = SimpleNamespace(least_squares=True), SimpleNamespace(least_squares=False)
+    squares = SimpleNamespace(least_squares=True, damp_by_loss=True)
+    elements = SimpleNamespace(least_squares=True, damp_by_loss=False)
+    energy = SimpleNamespace(least_squares=False, damp_by_loss=False)
     assert damping.Auto(3.0).resolve(squares) == damping.LossPower(3.0, short=0.2)
     assert damping.Auto(3.0, published=True).resolve(squares) == damping.LossPower(3.0)
-    assert damping.Auto(3.0).resolve(energy) == damping.Geometric(3.0, 1 / 3, short=0.2, up=8.0)
+    for problem in (elements, energy):
+        assert damping.Auto(3.0).resolve(problem) == damping.Geometric(3.0, 1 / 3, short=0.2, up=8.0)
+    assert damping.Auto(3.0, published=True).resolve(elements) == damping.LossPower(3.0)
     assert damping.Auto(3.0, published=True).resolve(energy) == damping.Geometric(3.0)
     assert damping.Spectral(3.0).resolve(energy) == damping.Spectral(3.0)
 
