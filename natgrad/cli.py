@@ -323,13 +323,16 @@ def join(devices: int | None, coordinator: str | None, process_id: int | None, n
     if any(given) and not all(given):
         raise ValueError("several processes need all of --coordinator HOST:PORT, --process-id I and --num-processes N")
     count = num_processes or 1
-    if devices is not None and (devices < 1 or devices % count):
-        raise ValueError(f"--devices must be a positive multiple of the number of processes ({count}), got {devices}")
-    most = max(16, os.cpu_count() or 1)  # more parts of a processor than that wait for each other without end
-    if devices is not None and devices // count > most:
-        raise ValueError(f"--devices must be at most {most} a process, got {devices}")
-    if devices is not None and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-        jax.config.update("jax_num_cpu_devices", devices // count)
+    if devices is not None:
+        if devices < 1 or devices % count:
+            raise ValueError(
+                f"--devices must be a positive multiple of the number of processes ({count}), got {devices}"
+            )
+        most = max(16, os.cpu_count() or 1)  # more parts of a processor than that wait for each other without end
+        if devices // count > most:
+            raise ValueError(f"--devices must be at most {most} a process, got {devices}")
+        if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+            jax.config.update("jax_num_cpu_devices", devices // count)
     if coordinator is not None and process_id is not None:
         connect(coordinator, process_id, count)
 

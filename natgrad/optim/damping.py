@@ -18,6 +18,7 @@ from natgrad import host
 from natgrad.problem import Problem
 
 DampingState = Float[Array, ""]
+DECAY = 1 / 3  # of the default `Geometric`, and of the c of D (`natgrad.optim.direction`), a step
 
 
 class Damping(eqx.Module):
@@ -155,7 +156,7 @@ class Auto(Damping):
             return LossPower(self.gamma) if problem.least_squares else Geometric(self.gamma)
         if problem.damp_by_loss:
             return LossPower(self.gamma, short=0.2)
-        return Geometric(self.gamma, 1 / 3, short=0.2, up=8.0)
+        return Geometric(self.gamma, DECAY, short=0.2, up=8.0)
 
     def extra(self, state, loss, gradient_norm, iteration):
         return jnp.zeros_like(loss)

@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from natgrad import host
 from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
+from natgrad.optim.damping import DECAY
 from natgrad.precondition import Approximation, Nystrom, Preconditioner
 from natgrad.precondition.base import MuRule, round_off
 from natgrad.problem import Problem
@@ -86,7 +87,7 @@ def scaled(
     scaling = gramian.scaling if scaling is None else scaling
     if scaling == 1:
         return gramian, 1.0
-    least = jnp.maximum(scaling, (1 / 3) ** iteration)
+    least = jnp.maximum(scaling, DECAY**iteration)
     diagonal = gramian.diagonal() if diagonal is None else diagonal
     top = jnp.max(diagonal)
     share = jnp.where(top > 0, diagonal / jnp.where(top > 0, top, 1.0), 1.0)

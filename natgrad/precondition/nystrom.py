@@ -105,9 +105,9 @@ class Nystrom(Ranked):
     def keep(self, approximation, state):
         if not isinstance(approximation, Factored):
             return approximation
-        widths = jnp.asarray(self._widths(approximation.V.shape[1]))
-        index = jnp.sum(widths < approximation.rank, dtype=jnp.int32)
-        return Width(index, state.least, approximation.rank < widths[index])
+        widths = self._widths(approximation.V.shape[1])
+        index = _narrowest(widths, approximation.rank)
+        return Width(index, state.least, approximation.rank < jnp.asarray(widths)[index])
 
     def adapt(self, state, iterations):
         if self.method != "factor":
@@ -148,8 +148,7 @@ class Nystrom(Ranked):
         width = state.basis.shape[1]
         widths = self._widths(state.basis.shape[0])
         branches = [lambda w=w: self._sketch(gramian, state, key, w, width) for w in widths]
-        index = jnp.searchsorted(jnp.asarray(widths), state.next_rank)
-        low = jax.lax.switch(index, branches) if len(branches) > 1 else branches[0]()
+        low = jax.lax.switch(_narrowest(widths, state.next_rank), branches) if len(branches) > 1 else branches[0]()
         largest = low.eigenvalues[0]
         threshold = self.ratio * mu(largest)
         # The rank asked for, not the one found: a spectrum that ends early must shrink ℓ, not grow it.
@@ -175,3 +174,8 @@ class Nystrom(Ranked):
             low = nystrom(gramian.mm, omega, state.next_rank, method=self.method)
         fill = full - width
         return LowRank(jnp.pad(low.U, ((0, 0), (0, fill))), jnp.pad(low.eigenvalues, (0, fill)), low.rank)
+
+
+def _narrowest(widths: list[int], rank: Int[Array, ""]) -> Int[Array, ""]:
+    """The index of the narrowest width that holds a rank; a search would be a loop."""
+    return jnp.sum(jnp.asarray(widths) < rank, dtype=jnp.int32)
