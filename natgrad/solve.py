@@ -1,7 +1,8 @@
 """`solve`: the training loop with history, stopping rules, progress display and interruption.
 
 The loop is plain: compile the solver's step, call it, look at what it says. Time counts stepping alone: compilation,
-error evaluation, display and callbacks are outside the clock.
+error evaluation, display and callbacks are outside the clock. Where a call takes several steps, they share its seconds,
+and a run that is to stop amid them takes those up to there again.
 """
 
 import math
@@ -21,6 +22,7 @@ from natgrad.optim.memory import fit
 from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
 from natgrad.progress import Progress
+from natgrad.stepping import Stepper, strong
 
 GIVE_UP = 10  # rejected steps in a row, each with ten times the damping of the one before
 
@@ -109,6 +111,7 @@ def solve(
     checkpoint: Callable[[PyTree, Any], Any] | None = None,
     progress: bool = True,
     memory: int | None = None,
+    group: int | None = None,
 ) -> Solution:
     """Trains a problem's network; Ctrl-C ends it early and keeps what there is.
 
@@ -125,11 +128,15 @@ def solve(
         time_limit: stop after so many seconds of stepping.
         patience: stop when the loss has not fallen by 1 % within so many steps.
         callback: called with each step's record (a dict); a true value stops the training (a word becomes its status).
-        checkpoint: called after each step but a stopping one with the parameters and the state.
+        checkpoint: called with the parameters and the state after each group of steps but a stopping one, at all
+            multiples of `evaluate_every` among others.
         progress: a live display in a terminal or notebook, a line now and then elsewhere.
         memory: bytes a step may take on a device: strategy, batch and rank follow, and what cannot fit is said at once.
+        group: at most so many steps run in one go on the device, up to the next evaluation; by default what takes a
+            quarter of a second on a GPU, and each step by itself on a CPU.
     """
-    _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience)
+    _check(problem, solver, target_error, time_limit)
+    _check_counts(steps=steps, evaluate_every=evaluate_every, patience=patience, group=group)
     _check_start(problem, params, resume, callback)
     solver = fit(solver, problem, memory)
     if resume is not None:
@@ -138,7 +145,7 @@ def solve(
         params = problem.params if params is None else params
         state = solver.init(problem, params, host.key(0) if key is None else key)
         records = []
-    params, state = jax.tree.map(_strong, (params, state))
+    params, state = jax.tree.map(strong, (params, state))
     errors_of = lambda problem, params: problem.errors(params)
     evaluate = jax.jit(partial(everywhere, errors_of)) if problem.norms is not None else None
 
@@ -147,37 +154,47 @@ def solve(
     rejected, status = _rejected(records), "steps"
     loss = records[-1]["loss"] if records else math.nan
     first, last = len(records), len(records) + steps
+    # The last call of the stepper goes from `before`, after step `at`, on to `ahead`, by `count` steps.
+    before = ahead = params, state
+    at, count = first, 0
     with Progress(problem, solver, first, last, enabled=progress) as display:
         started, compile_time = time.perf_counter(), 0.0
         try:
-            compiled = jax.jit(solver.step).lower(problem, params, state).compile(_compiler_options())
+            stepper = Stepper(problem, solver, params, state, group)
             compile_time = time.perf_counter() - started
-            for index in range(first, last):
+            pace: float | None = None
+            reason: str | None = None
+            while len(records) < last and not reason:
+                before, at = ahead, len(records)
+                count = min(stepper.count(pace), last - at, evaluate_every - at % evaluate_every)
                 tick = time.perf_counter()
-                new_params, new_state, info = compiled(problem, params, state)
-                told = {name: np.asarray(value)[()] for name, value in jax.device_get(vars(info)).items()}
-                clock = agree(clock + time.perf_counter() - tick)
-                loss = float(told.pop("loss") + told.pop("change"))
-                if not math.isfinite(loss):
-                    status = "not finite"
-                    break
-                evaluated = evaluate is not None and ((index + 1) % evaluate_every == 0 or index + 1 == last)
-                errors = _floats(evaluate(problem, new_params)) if evaluate and evaluated else {}
-                record = {"step": index + 1, "time": clock, "loss": loss, "errors": errors, **told}
-                params, state = new_params, new_state
-                records.append(record)
-                display.update(record)
-                rejected = 0 if told.get("accepted", True) else rejected + 1
-                reason = _stop(records, rejected, clock - begun, target_error, target_loss, time_limit, patience)
-                if callback is not None and (wish := callback(record)):
-                    reason = wish if isinstance(wish, str) else "callback"
-                if reason:
-                    status = reason
-                    break
-                if checkpoint is not None:
-                    checkpoint(params, state)
+                ahead, told = stepper(before, count)
+                end = agree(clock + time.perf_counter() - tick)
+                pace = (end - clock) / count
+                for place, row in enumerate(told, 1):
+                    loss = float(row.pop("loss") + row.pop("change"))
+                    if not math.isfinite(loss):
+                        reason = "not finite"
+                        break
+                    step, clock = at + place, end - (count - place) * pace
+                    evaluated = evaluate is not None and (step % evaluate_every == 0 or step == last)
+                    errors = _floats(evaluate(problem, ahead[0])) if evaluate and evaluated else {}
+                    record = {"step": step, "time": clock, "loss": loss, "errors": errors, **row}
+                    records.append(record)
+                    display.update(record)
+                    rejected = 0 if row.get("accepted", True) else rejected + 1
+                    reason = _stop(records, rejected, clock - begun, target_error, target_loss, time_limit, patience)
+                    if callback is not None and (wish := callback(record)):
+                        reason = wish if isinstance(wish, str) else "callback"
+                    if reason:
+                        break
+                if checkpoint is not None and not reason:
+                    checkpoint(*ahead)
+            status = reason or status
         except KeyboardInterrupt:
             status = "interrupted"
+        kept = len(records) - at
+        params, state = ahead if kept == count else before if kept == 0 else stepper(before, kept)[0]
         errors = records[-1]["errors"] if records else {}
         if records or status != "interrupted":  # else nothing was done, and nothing is worth waiting for
             if evaluate and not errors:
@@ -225,26 +242,6 @@ def _stop(
     return None
 
 
-def _compiler_options() -> dict[str, Any]:
-    """On a GPU, products are cuBLAS' as they are: XLA's own kernels, tried out one by one, triple the time of
-    compilation (15 s instead of 4.5 at p = 8641, on an H200), and are not faster in double precision. And loops and
-    branches run there without asking the host, as CUDA graphs: a twelfth of a step."""
-    if jax.default_backend() != "gpu":
-        return {}
-    return {
-        "xla_gpu_autotune_level": 0,
-        "xla_gpu_enable_triton_gemm": False,
-        "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,WHILE,CONDITIONAL",
-    }
-
-
-def _strong(leaf: Any) -> Any:
-    """The array without JAX's weak type, which a file does not keep: a resumed run compiles the same step."""
-    return (
-        leaf if jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key) else jnp.asarray(leaf, jnp.result_type(leaf))
-    )
-
-
 def _rejected(records: list[dict[str, Any]]) -> int:
     """How many steps in a row were rejected last."""
     count = 0
@@ -261,7 +258,7 @@ def _floats(values: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()}
 
 
-def _check(problem, solver, steps, evaluate_every, target_error, time_limit, patience) -> None:
+def _check(problem, solver, target_error, time_limit) -> None:
     if not isinstance(problem, Problem):
         raise ValueError(f"solve takes a problem such as ng.LeastSquares(…), got {type(problem).__name__}")
     if not (hasattr(solver, "init") and hasattr(solver, "step")):
@@ -269,13 +266,16 @@ def _check(problem, solver, steps, evaluate_every, target_error, time_limit, pat
         raise ValueError(f"solve takes a solver such as ng.NystromNGD(), got {type(solver).__name__}{hint}")
     if isinstance(solver, type):
         raise ValueError(f"solve takes a solver object: write {solver.__name__}() with parentheses")
-    for name, value in (("steps", steps), ("evaluate_every", evaluate_every), ("patience", patience)):
-        if value is not None and (not isinstance(value, int | np.integer) or value < 1):
-            raise ValueError(f"{name} must be a positive integer, got {value!r}")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive seconds, got {time_limit}")
     if target_error is not None and problem.norms is None:
         raise ValueError("target_error needs an exact solution: give the problem exact=…, or use target_loss")
+
+
+def _check_counts(**counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+            raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
 
 def _check_start(problem, params, resume, callback) -> None:

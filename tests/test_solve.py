@@ -1,6 +1,5 @@
 """The training loop: history, stopping, resuming, breaking down, and what it shows."""
 
-import functools
 import time
 import warnings
 
@@ -12,6 +11,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
+from natgrad import stepping
 from tests.helpers import FAST
 
 LINE = ng.Interval(0.0, 1.0)
@@ -21,7 +21,15 @@ EXACT = lambda x: jnp.sin(x[0])
 @pytest.fixture(autouse=True)
 def quick_compilation(monkeypatch):
     """Every program here runs a few times: the compiler need not try hard."""
-    monkeypatch.setattr(jax, "jit", functools.partial(jax.jit, compiler_options=FAST))
+    monkeypatch.setattr(stepping, "compiler_options", lambda: FAST)
+
+
+@pytest.fixture(params=[1, 4], ids=["step by step", "in groups"])
+def group(request):
+    """How many steps a call takes: nothing but the clock may tell."""
+    solve.group = request.param
+    yield request.param
+    solve.group = None
 
 
 class Report(eqx.Module):
@@ -67,13 +75,19 @@ def problem():
 
 
 def solve(problem, steps=8, solver=None, **options):
-    return ng.solve(problem, Descent() if solver is None else solver, steps, **{"progress": False, **options})
+    return ng.solve(
+        problem, Descent() if solver is None else solver, steps, **{"progress": False, "group": solve.group, **options}
+    )
+
+
+solve.group = None
 
 
 def same(a, b):
     return np.array_equal(ravel_pytree(a)[0], ravel_pytree(b)[0])
 
 
+@pytest.mark.usefixtures("group")
 def test_history_has_a_record_a_step(problem):
     told = []
     solution = solve(problem, 25, evaluate_every=10, callback=lambda record: told.append(record["step"]))
@@ -108,11 +122,13 @@ def test_history_says_what_it_has(problem):
     assert "2 steps" in repr(history)
 
 
+@pytest.mark.usefixtures("group")
 def test_time_leaves_out_callbacks(problem):
     solution = solve(problem, 3, callback=lambda record: time.sleep(0.2))
     assert solution.time < 0.2
 
 
+@pytest.mark.usefixtures("group")
 @pytest.mark.parametrize(
     ("options", "status"),
     [
@@ -138,6 +154,7 @@ def test_stops(problem, options, status):
     assert np.isfinite(solution.errors["h1"])
 
 
+@pytest.mark.usefixtures("group")
 def test_patience():
     """A loss that has settled stops the run; one that still falls by a percent does not."""
     constant = fit(lambda u, x: jnp.append(0.01 * u(x), 1.0))
@@ -146,6 +163,7 @@ def test_patience():
     assert solve(fit(), 20, patience=6).status == "steps"
 
 
+@pytest.mark.usefixtures("group")
 @pytest.mark.parametrize("when", [1, 4])
 def test_interruption_keeps_what_there_is(problem, when):
     def callback(record):
@@ -174,6 +192,7 @@ def test_other_exceptions_are_not_swallowed(problem):
         solve(problem, 3, callback=lambda record: 1 / 0)
 
 
+@pytest.mark.usefixtures("group")
 def test_resuming_is_as_if_never_stopped():
     """Bit for bit, with everything random and remembered in the solver: a Nyström preconditioner and a warm start."""
     problem = ng.LeastSquares(
@@ -199,6 +218,7 @@ def test_starting_elsewhere(problem):
     assert solve(problem, 1, params=params).history.loss[0] > solve(problem, 1).history.loss[0]
 
 
+@pytest.mark.usefixtures("group")
 @pytest.mark.parametrize("after", [0, 5])
 def test_a_breakdown_ends_with_the_last_good_parameters(problem, after):
     solution = solve(problem, 20, Descent(breaks=after))
@@ -218,6 +238,7 @@ def test_a_residual_that_is_nan_from_the_start():
     assert same(solution.params, problem.params)
 
 
+@pytest.mark.usefixtures("group")
 @pytest.mark.parametrize(
     "residual",
     [
@@ -283,6 +304,7 @@ def test_single_precision_warns_once(problem):
         ({"steps": 2.5}, "steps must be a positive integer, got 2.5"),
         ({"evaluate_every": 0}, "evaluate_every must be a positive integer, got 0"),
         ({"patience": 0}, "patience must be a positive integer, got 0"),
+        ({"group": 0}, "group must be a positive integer, got 0"),
         ({"time_limit": 0.0}, "time_limit must be positive seconds, got 0"),
         ({"time_limit": float("nan")}, "time_limit must be positive seconds, got nan"),
         ({"problem": "no exact", "target_error": 1e-3}, "target_error needs an exact solution"),

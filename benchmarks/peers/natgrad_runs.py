@@ -57,6 +57,7 @@ def main() -> None:
             time_limit=options.seconds,
             callback=callback,
             checkpoint=checkpoint,
+            evaluate_every=options.every,
             progress=False,
         )
     with record.paused():

@@ -42,7 +42,7 @@ def training(run: Run) -> None:
     def look(params: Any, state: Any) -> None:
         run.look(seen["step"], lambda x: predict(params, x))
 
-    ng.solve(problem, solver, 10_000, callback=seen.update, checkpoint=look, progress=False)
+    ng.solve(problem, solver, 10_000, callback=seen.update, checkpoint=look, progress=False, group=1)
 
 
 if __name__ == "__main__":

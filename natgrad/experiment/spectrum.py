@@ -47,7 +47,7 @@ def spectrum(config: Config, at: list[int] | None, folder: Path, *, force: bool,
         every = record["evaluate_every"]
         solve(
             problem, prepared.solver, wanted[-1], key=key, evaluate_every=every, progress=not quiet,
-            callback=lambda entry: now.update(step=entry["step"], loss=entry["loss"]), checkpoint=look,
+            callback=lambda entry: now.update(step=entry["step"], loss=entry["loss"]), checkpoint=look, group=1,
         )  # fmt: skip
     from natgrad.experiment.plots import spectra
 
