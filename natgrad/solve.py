@@ -133,7 +133,7 @@ def solve(
         progress: a live display in a terminal or notebook, a line now and then elsewhere.
         memory: bytes a step may take on a device: strategy, batch and rank follow, and what cannot fit is said at once.
         group: at most so many steps run in one go on the device, up to the next evaluation; by default what takes a
-            quarter of a second on a GPU, and each step by itself on a CPU.
+            quarter of a second, and each by itself on a CPU where rows times parameters are more than ten million.
     """
     _check(problem, solver, target_error, time_limit)
     _check_counts(steps=steps, evaluate_every=evaluate_every, patience=patience, group=group)

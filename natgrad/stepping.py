@@ -1,9 +1,9 @@
 """A solver's step, compiled once and taken several times a call.
 
 On a GPU a step of ten milliseconds is a thousand kernels, and a third of its time can go by between one step's last
-kernel and the next one's first: results are fetched, arguments passed, graphs set up. A loop on the device has none of
-that. Its length is an argument, so one program takes any number of steps, with the same bits however they are divided
-over calls.
+kernel and the next one's first: results are fetched, arguments passed, graphs set up. On a CPU half a step of Adam's is
+lost that way. A loop on the device has none of that. Its length is an argument, so one program takes any number of
+steps, with the same bits however they are divided over calls.
 """
 
 from typing import Any
@@ -17,6 +17,7 @@ from natgrad.problem import Problem
 
 MOST = 64  # steps a call
 PERIOD = 0.25  # seconds a call may take: a display stays alive, an interruption is heard
+SMALL = 10_000_000  # entries of the Jacobian up to which a CPU takes several steps: beyond, they are long anyway
 
 
 class Stepper:
@@ -24,8 +25,7 @@ class Stepper:
 
     def __init__(self, problem: Problem, solver: Any, params: PyTree, state: PyTree, group: int | None = None):
         self.problem = problem
-        self.most = group if group is not None else 1 if jax.default_backend() == "cpu" else MOST
-        self.patient = group is not None
+        self.most, self.paced = (most(problem), True) if group is None else (group, False)
         step = jax.jit(solver.step)
         args: tuple[Any, ...] = (problem, params, state)
         if self.most > 1:
@@ -35,7 +35,7 @@ class Stepper:
 
     def count(self, seconds: float | None) -> int:
         """How many steps to take in the next call, when one took so many seconds in the last."""
-        if self.patient or self.most == 1:
+        if not self.paced:
             return self.most
         return 1 if seconds is None else int(np.clip(PERIOD / max(seconds, 1e-9), 1, self.most))
 
@@ -46,6 +46,12 @@ class Stepper:
         return (params, state), [
             {name: values[i] if self.most > 1 else values[()] for name, values in told.items()} for i in range(count)
         ]
+
+
+def most(problem: Problem) -> int:
+    """How many steps a call may take where nobody says."""
+    large = problem.num_parameters * problem.num_rows > SMALL
+    return 1 if large and jax.default_backend() == "cpu" else MOST
 
 
 def _loop(step: Any, info: Any, most: int) -> Any:

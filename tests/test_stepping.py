@@ -118,19 +118,24 @@ def test_a_group_that_is_cut_is_taken_again_up_to_there(calls):
     assert int(solution.state.iteration) == solution.steps
 
 
-def test_on_a_gpu_a_call_takes_what_its_time_allows(monkeypatch, calls):
-    """As many as fit into the period by the call before, the first by itself; on a CPU one."""
-    solve(3, ng.FullNGD())
-    assert calls == [1, 1, 1]
-    calls.clear()
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+def test_a_call_takes_what_its_time_allows(monkeypatch, calls):
+    """As many as fit into the period by the call before, the first by itself."""
     monkeypatch.setattr(stepping, "PERIOD", 1e9)
-    solve(3 + stepping.MOST, ng.FullNGD(), evaluate_every=1000)
-    assert calls == [1, stepping.MOST, 2]
+    monkeypatch.setattr(stepping, "MOST", 8)
+    solve(11, ng.FullNGD(), evaluate_every=1000)
+    assert calls == [1, 8, 2]
     calls.clear()
     monkeypatch.setattr(stepping, "PERIOD", 1e-9)
     solve(3, ng.FullNGD(), evaluate_every=1000)
     assert calls == [1, 1, 1]
+
+
+def test_large_steps_on_a_cpu_go_one_by_one(monkeypatch):
+    assert stepping.most(problem()) == stepping.MOST
+    monkeypatch.setattr(stepping, "SMALL", problem().num_parameters * problem().num_rows - 1)
+    assert stepping.most(problem()) == 1
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert stepping.most(problem()) == stepping.MOST
 
 
 def test_weak_types_and_vectors_pass():

@@ -1,11 +1,9 @@
 """Programs compiled once for all tests of a module, and with little effort."""
 
-import functools
-
 import jax
-import optax  # noqa: F401  its own jitted functions take no compiler options: import it before the patch
 import pytest
 
+from natgrad import stepping
 from tests.helpers import FAST
 
 
@@ -23,10 +21,10 @@ def compiled(tmp_path_factory):
     for name, value in options.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
-    plain = jax.jit
-    jax.jit = functools.partial(plain, compiler_options=FAST)
+    plain = stepping.compiler_options
+    stepping.compiler_options = lambda: FAST
     yield
-    jax.jit = plain
+    stepping.compiler_options = plain
     for name, value in before.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
