@@ -129,7 +129,7 @@ def solve(
         patience: stop when the loss has not fallen by 1 % within so many steps.
         callback: called with each step's record (a dict); a true value stops the training (a word becomes its status).
         checkpoint: called with the parameters and the state after each group of steps but a stopping one, at all
-            multiples of `evaluate_every` among others.
+            multiples of `evaluate_every` among others; with `group=1` after every step.
         progress: a live display in a terminal or notebook, a line now and then elsewhere.
         memory: bytes a step may take on a device: strategy, batch and rank follow, and what cannot fit is said at once.
         group: at most so many steps run in one go on the device, up to the next evaluation; by default what takes a

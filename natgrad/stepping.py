@@ -56,9 +56,10 @@ def most(problem: Problem) -> int:
 
 def _loop(step: Any, info: Any, most: int) -> Any:
     """`count` steps, with a row of what they told for each."""
-    rows = jax.tree.map(lambda leaf: jnp.zeros((most, *leaf.shape), leaf.dtype), info)
 
     def run(problem: Problem, params: PyTree, state: PyTree, count: Any) -> Any:
+        rows = jax.tree.map(lambda leaf: jnp.zeros((most, *leaf.shape), leaf.dtype), info)
+
         def body(index, carry):
             params, state, rows = carry
             params, state, info = step(problem, params, state)
