@@ -177,8 +177,8 @@ def solve(
                         reason = "not finite"
                         break
                     step, clock = at + place, end - (count - place) * pace
-                    evaluated = evaluate is not None and (step % evaluate_every == 0 or step == last)
-                    errors = _floats(evaluate(problem, ahead[0])) if evaluate and evaluated else {}
+                    due = step % evaluate_every == 0 or step == last  # and then the last of its group
+                    errors = _floats(evaluate(problem, ahead[0])) if evaluate and due else {}
                     record = {"step": step, "time": clock, "loss": loss, "errors": errors, **row}
                     records.append(record)
                     display.update(record)

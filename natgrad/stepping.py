@@ -27,11 +27,8 @@ class Stepper:
         self.problem = problem
         self.most, self.paced = (most(problem), True) if group is None else (group, False)
         step = jax.jit(solver.step)
-        args: tuple[Any, ...] = (problem, params, state)
-        if self.most > 1:
-            _, _, info = jax.eval_shape(step, *args)
-            step, args = jax.jit(_loop(step, info, self.most)), (*args, np.int32(1))
-        self.compiled = step.lower(*args).compile(compiler_options())
+        run = _once(step) if self.most == 1 else _loop(step, jax.eval_shape(step, problem, params, state)[2], self.most)
+        self.compiled = jax.jit(run).lower(problem, params, state, np.int32(1)).compile(compiler_options())
 
     def count(self, seconds: float | None) -> int:
         """How many steps to take in the next call, when one took so many seconds in the last."""
@@ -40,18 +37,25 @@ class Stepper:
         return 1 if seconds is None else int(np.clip(PERIOD / max(seconds, 1e-9), 1, self.most))
 
     def __call__(self, start: tuple[PyTree, PyTree], count: int) -> tuple[tuple[PyTree, PyTree], list[dict[str, Any]]]:
-        args = (self.problem, *start) if self.most == 1 else (self.problem, *start, np.int32(count))
-        params, state, info = self.compiled(*args)
-        told = {name: np.asarray(values) for name, values in jax.device_get(vars(info)).items()}
-        return (params, state), [
-            {name: values[i] if self.most > 1 else values[()] for name, values in told.items()} for i in range(count)
-        ]
+        params, state, info = self.compiled(self.problem, *start, np.int32(count))
+        told = jax.device_get(vars(info))
+        return (params, state), [{name: rows[i] for name, rows in told.items()} for i in range(count)]
 
 
 def most(problem: Problem) -> int:
     """How many steps a call may take where nobody says."""
     large = problem.num_parameters * problem.num_rows > SMALL
     return 1 if large and jax.default_backend() == "cpu" else MOST
+
+
+def _once(step: Any) -> Any:
+    """One step, with a row of what it told."""
+
+    def run(problem: Problem, params: PyTree, state: PyTree, count: Any) -> Any:
+        params, state, info = step(problem, params, state)
+        return params, state, jax.tree.map(lambda value: jnp.asarray(value)[None], info)
+
+    return run
 
 
 def _loop(step: Any, info: Any, most: int) -> Any:

@@ -3,14 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import natgrad as ng
-from natgrad import stepping
-from tests.helpers import FAST
 
 
-def test_the_first_example(monkeypatch):
-    monkeypatch.setattr(stepping, "compiler_options", lambda: FAST)  # compiles in a fifth of the time
+@pytest.mark.usefixtures("quick_compilation")
+def test_the_first_example():
     cube = ng.Box([0, 0, 0], [1, 1, 1])
     exact = lambda x: jnp.prod(jnp.sin(jnp.pi * x))
     problem = ng.LeastSquares(

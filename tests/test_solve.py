@@ -11,17 +11,10 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
-from natgrad import stepping
-from tests.helpers import FAST
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 LINE = ng.Interval(0.0, 1.0)
 EXACT = lambda x: jnp.sin(x[0])
-
-
-@pytest.fixture(autouse=True)
-def quick_compilation(monkeypatch):
-    """Every program here runs a few times: the compiler need not try hard."""
-    monkeypatch.setattr(stepping, "compiler_options", lambda: FAST)
 
 
 @pytest.fixture(params=[1, 4], ids=["step by step", "in groups"])

@@ -13,15 +13,10 @@ from jax.flatten_util import ravel_pytree
 import natgrad as ng
 from natgrad import stepping
 from natgrad.experiment.optimizers import NAMES, build
-from tests.helpers import FAST, poisson
+from tests.helpers import poisson
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 STEPS = 7
-
-
-@pytest.fixture(autouse=True)
-def quick_compilation(monkeypatch):
-    """Every program here runs a few times: the compiler need not try hard."""
-    monkeypatch.setattr(stepping, "compiler_options", lambda: FAST)
 
 
 @pytest.fixture
