@@ -29,6 +29,7 @@ from natgrad.linalg import (
     factor_preconditioner,
     gaussian,
     matmul,
+    nystrom_factor,
     orthogonal_factor,
     pcg,
     pick,
@@ -36,7 +37,6 @@ from natgrad.linalg import (
     sample_diagonal,
     sample_uniform,
     sparse_signs,
-    whitener,
 )
 
 GAMMAS = (0.1, 10.0)
@@ -64,7 +64,7 @@ def synthetic(rows: int, size: int, decades: float = 15.0) -> tuple[Array, Array
 def factor(A: Array, omega: TestMatrix) -> Array:
     """F with FᵀF the Nyström approximation of AᵀA, as `Gramian.factor` makes it."""
     C = omega.times(A)
-    return matmul(matmul(whitener(matmul(C.T, C)), C.T), A)
+    return nystrom_factor(C.T, C.T, lambda E: matmul(E, A))
 
 
 def sketches(rank: int) -> Iterator[tuple[str, Callable[[Array, Array], Array]]]:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.linalg import TestMatrix, matmul, transposed, whitener
+from natgrad.linalg import TestMatrix, nystrom_factor, transposed
 from natgrad.parallel import mean, total
 from natgrad.problem import Features, Problem
 
@@ -68,11 +68,11 @@ class Gramian(eqx.Module):
         With C = AΩ and CᵀG_hC = RᵀR it is F = R⁻ᵀ(G_hC)ᵀA: GΩ itself, whose round-off eps·λ₁ is the same in all
         directions, is never formed. The round-off of F is small where G is. Where Ω has more columns than CᵀG_hC has
         directions above its round-off, the rest would fill F with vectors of noise: they are left out, zeros in F.
+        (`linalg.nystrom_factor`.)
         """
-        C = self.push_many(omega)
-        coupling = self.problem.coupling(self.params)
-        D = transposed(C if coupling is None else coupling.apply(C))
-        return self.pull_many(matmul(whitener(total(matmul(D, C))), D))
+        rows = self.push_many(omega)
+        C, coupling = transposed(rows), self.problem.coupling(self.params)
+        return nystrom_factor(C, C if coupling is None else transposed(coupling.apply(rows)), self.pull_many)
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         """A Ω."""

@@ -3,10 +3,10 @@
 from natgrad.linalg.cholesky import orthonormalize as orthonormalize
 from natgrad.linalg.cholesky import safe_cholesky as safe_cholesky
 from natgrad.linalg.cholesky import whiten as whiten
-from natgrad.linalg.cholesky import whitener as whitener
 from natgrad.linalg.nystrom import LowRank as LowRank
 from natgrad.linalg.nystrom import from_factor as from_factor
 from natgrad.linalg.nystrom import nystrom as nystrom
+from natgrad.linalg.nystrom import nystrom_factor as nystrom_factor
 from natgrad.linalg.nystrom import nystrom_from_columns as nystrom_from_columns
 from natgrad.linalg.pcg import PCGResult as PCGResult
 from natgrad.linalg.pcg import pcg as pcg

@@ -22,7 +22,6 @@ from jaxtyping import Array, Float
 from natgrad.linalg.products import gram, matmul
 
 BLOCK = 32  # rows of a triangle that are inverted by substitution
-NOISE = 6.0  # times the round-off: pivots below are noise, and as many iterations are lost with 3 as with 20
 
 
 def solve_right(Y: Float[Array, "p m"], L: Float[Array, "m m"]) -> Float[Array, "p m"]:
@@ -68,12 +67,15 @@ def _substitute(L: Float[Array, "*k m m"]) -> Float[Array, "*k m m"]:
     return jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True)
 
 
-def whiten(A: Float[Array, "m m"], *, noise: float = 0.0) -> tuple[Float[Array, "m m"], Float[Array, "m m"]]:
-    """(R, R⁻ᵀ) with A = RᵀR, R upper triangular, by the Cholesky factorization of A scaled to a unit diagonal.
+def whiten(
+    A: Float[Array, "m m"], noise: float = 0.0
+) -> tuple[Float[Array, "m m"], Float[Array, "m m"], Float[Array, " m"]]:
+    """(R, R⁻ᵀ, left) with A = RᵀR, R upper triangular, by the Cholesky factorization of A scaled to a unit diagonal.
 
     Where A = DBD with D graded over many decades and B well conditioned, small entries come out to as many digits as
     large ones; B is shifted at its round-off. Zero rows and columns of A give zeros, and so do rows of R⁻ᵀ whose pivot
-    in B is below `noise` times the shift: what is left there of a column, less those before it, is round-off.
+    in B is below `noise` times the shift: what is left there of a column, less those before it, is round-off. `left` is
+    what the shift has left of the diagonal of R⁻ᵀAR⁻¹ in the others, of 1.
     """
     scale = jnp.sqrt(jnp.maximum(jnp.diagonal(A), 0.0))
     live = scale > 0
@@ -82,12 +84,8 @@ def whiten(A: Float[Array, "m m"], *, noise: float = 0.0) -> tuple[Float[Array, 
     unit = (unit + unit.T) / 2 + jnp.diag(jnp.where(live, 0.0, 1.0).astype(A.dtype))
     L, shift = safe_cholesky(unit, A.shape[0] ** 0.5 * jnp.finfo(A.dtype).eps, growth=3.0)
     signal = jnp.diagonal(L) ** 2 >= noise * shift
-    return L.T * scale, jnp.where(signal[:, None], triangular_inverse(L) * inverse, 0.0)
-
-
-def whitener(K: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """R⁻ᵀ for K = RᵀR: R⁻ᵀC has orthonormal rows for K = CCᵀ; zeros where K has no more than round-off."""
-    return whiten(K, noise=NOISE)[1]
+    rows = jnp.where(signal[:, None], triangular_inverse(L), 0.0)
+    return L.T * scale, rows * inverse, 1 - shift * jnp.sum(rows**2, axis=1)
 
 
 def safe_cholesky(

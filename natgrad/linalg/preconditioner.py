@@ -75,7 +75,7 @@ def orthogonal_factor(F: Float[Array, "m p"]) -> tuple[Float[Array, "m p"], Floa
     The rows of a Nyström factor made by way of A (`Gramian.factor`) fall off like the singular values of A, and
     products and factorizations keep the digits of the small ones: H is good far below eps·λ₁.
     """
-    R, inverse = whiten(matmul(F, F.T))
+    R, inverse, _ = whiten(matmul(F, F.T))
     H = matmul(R, R.T)
     start = jnp.ones(H.shape[0], H.dtype)
     return matmul(inverse, F), H, _dominant(lambda x: H @ x, H @ start, 8)
@@ -84,7 +84,7 @@ def orthogonal_factor(F: Float[Array, "m p"]) -> tuple[Float[Array, "m p"], Floa
 def factor_preconditioner(V: Float[Array, "m p"], H: Float[Array, "m m"], mu: Scalar) -> FactorPreconditioner:
     """P⁻¹ = Vᵀ(H + μI)⁻¹V + (I − VᵀV)/(λ_m + μ), λ_m the smallest eigenvalue of H: what it says about the rest."""
     eye = jnp.eye(H.shape[0], dtype=H.dtype)
-    _, X = whiten(H + mu * eye)
+    _, X, _ = whiten(H + mu * eye)
     tail = 1 / _dominant(lambda x: (X @ x) @ X, eye.sum(axis=0), 4)
     return FactorPreconditioner(V, matmul(X.T, X), tail)
 

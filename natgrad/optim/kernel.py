@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 
 from natgrad.gramian import Gramian
 from natgrad.gramian.base import by_columns, by_rows
-from natgrad.linalg import TestMatrix, matmul, whitener
+from natgrad.linalg import TestMatrix, nystrom_factor
 from natgrad.optim.direction import PCG, Direct, Direction, Solve, System, check_scaling, scaled
 from natgrad.parallel import count, gather, inside, own
 from natgrad.problem import Problem
@@ -66,8 +66,8 @@ class Rows(eqx.Module):
     def factor(self, omega: TestMatrix) -> Float[Array, "m q"]:
         """As `Gramian.factor`, with S Aᵀ in the place of A."""
         C = by_rows(self.lift, omega.matrix().T, COLUMNS)
-        D = C if self.squares is None else C / self.squares
-        return by_rows(self.push, matmul(whitener(matmul(C, D.T)), C), COLUMNS)
+        push = lambda E: by_rows(self.push, E, COLUMNS)
+        return nystrom_factor(C if self.squares is None else C / self.squares, C, push)
 
     def diagonal(self) -> Float[Array, " q"]:
         return self.as_matrix().diagonal()

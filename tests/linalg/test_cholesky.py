@@ -80,7 +80,7 @@ def test_whiten_keeps_the_digits_of_small_entries():
     """A = DBD with D over 40 decades: R and its inverse are right in every entry, where eps·‖A‖ would leave none."""
     B = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 3.0]])
     d = np.array([1.0, 1e-20, 1e-40])
-    R, inverse = map(np.asarray, whiten(jnp.asarray(B * d * d[:, None])))
+    R, inverse, _ = map(np.asarray, whiten(jnp.asarray(B * d * d[:, None])))
     exact = np.linalg.cholesky(B).T
     np.testing.assert_allclose(R / d, exact, rtol=1e-14, atol=1e-15)
     np.testing.assert_allclose(inverse * d, np.linalg.inv(exact).T, rtol=1e-14, atol=1e-15)
@@ -89,7 +89,7 @@ def test_whiten_keeps_the_digits_of_small_entries():
 def test_whiten_leaves_zeros_alone_and_survives_singular_matrices():
     A = np.zeros((3, 3))
     A[:2, :2] = 1.0
-    R, inverse = map(np.asarray, whiten(jnp.asarray(A)))
+    R, inverse, _ = map(np.asarray, whiten(jnp.asarray(A)))
     assert np.all(R[:, 2] == 0)
     assert np.all(inverse[:, 2] == 0)
     np.testing.assert_allclose(R.T @ R, A, atol=1e-14)

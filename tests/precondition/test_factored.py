@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import natgrad as ng
-from natgrad.linalg import factor_preconditioner, orthogonal_factor, pcg, pick, sparse_signs, whitener
+from natgrad.linalg import factor_preconditioner, nystrom_factor, orthogonal_factor, pcg, pick, sparse_signs
 from natgrad.precondition.base import factored
 from natgrad.precondition.nystrom import FEW, MANY, Width
 from tests.helpers import FAST, poisson, relative
@@ -25,7 +25,7 @@ class Tall:
 
     def factor(self, omega):
         C = omega.times(self.A)
-        return whitener(C.T @ C) @ C.T @ self.A
+        return nystrom_factor(C.T, C.T, lambda E: E @ self.A)
 
     def mv(self, v):
         return (self.A @ v) @ self.A
@@ -112,11 +112,14 @@ def test_what_is_filled_up_is_no_direction():
     assert float(wide.tail) == pytest.approx(float(narrow.tail), rel=1e-2)
 
 
-def test_more_columns_than_directions_are_left_out_not_filled_with_noise():
-    """A sketch three times as wide as the Gramian has directions above round-off."""
-    A = graded(300, 400, decades=40)
-    narrow, wide = (factored(Tall(A).factor(sparse_signs(jax.random.key(0), 300, n)), n) for n in (75, 225))
-    assert int(wide.rank) < 120  # singular values above √eps · σ₁: 300 · 8 / 40 = 60
+@pytest.mark.parametrize(
+    ("decades", "widths", "most"), [(40, (75, 225), 20), (120, (25, 75), 8)], ids=["as it is", "mended"]
+)
+def test_more_columns_than_directions_are_left_out_not_filled_with_noise(decades, widths, most):
+    """A sketch three times as wide as the Gramian has directions above round-off, too wide to be mended or not."""
+    A = graded(300, 400, decades=decades)
+    narrow, wide = (factored(Tall(A).factor(sparse_signs(jax.random.key(0), 300, n)), n) for n in widths)
+    assert int(wide.rank) < 2 * 300 * 8 / decades  # singular values above √eps · σ₁: half of these
     mu = 0.1 * float(jnp.finfo(jnp.float64).eps) * float(wide.largest)
     b = jnp.asarray(A.T @ np.random.default_rng(1).normal(size=400))
     iterations = lambda f: int(
@@ -128,8 +131,22 @@ def test_more_columns_than_directions_are_left_out_not_filled_with_noise():
             maxiter=200,
         ).iterations
     )
-    assert iterations(wide) <= 2 * iterations(narrow)
-    assert iterations(wide) <= 40
+    assert iterations(narrow) <= 8
+    assert iterations(wide) <= most
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "metric"])
+def test_directions_near_round_off_are_as_orthonormal_as_the_others(weighted):
+    """R⁻ᵀ of 60 columns whose Gram matrix has 24 decades, a third of them below round-off."""
+    C = jnp.asarray(graded(60, 400, decades=12) @ np.random.default_rng(2).normal(size=(60, 60)))
+    roots = jnp.linspace(0.5, 2.0, 400) if weighted else jnp.ones(400)
+    D = (C.T * roots**2) if weighted else C.T
+    F = np.asarray(nystrom_factor(C.T if weighted else D, D, lambda E: E) / roots)
+    live = np.any(F != 0, axis=1)
+    assert 30 < live.sum() < 60
+    values = np.linalg.eigvalsh(F[live] @ F[live].T)
+    assert values.min() > 1 - 1e-6
+    assert values.max() < 1 + 1e-6
 
 
 @pytest.mark.parametrize(
