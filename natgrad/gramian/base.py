@@ -72,7 +72,8 @@ class Gramian(eqx.Module):
         """
         rows = self.push_many(omega)
         C, coupling = transposed(rows), self.problem.coupling(self.params)
-        return nystrom_factor(C, C if coupling is None else transposed(coupling.apply(rows)), self.pull_many)
+        D = C if coupling is None else transposed(coupling.apply(rows))
+        return nystrom_factor(C, D, self.pull_many, total)
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         """A Ω."""

@@ -27,7 +27,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from natgrad.linalg.cholesky import orthonormalize, safe_cholesky, solve_right, whiten
 from natgrad.linalg.products import cross, gram, matmul
-from natgrad.parallel import after, inside, total
+from natgrad.parallel import after, inside
 
 Rank = int | Int[Array, ""] | None
 NOISE = 6.0  # times the round-off: pivots below are noise, and as many iterations are lost with 3 as with 20
@@ -109,7 +109,10 @@ def from_factor(B: Float[Array, "p m"], shift: float | Float[Array, ""] = 0.0, r
 
 
 def nystrom_factor(
-    C: Float[Array, "m q"], D: Float[Array, "m q"], times: Callable[[Array], Array]
+    C: Float[Array, "m q"],
+    D: Float[Array, "m q"],
+    times: Callable[[Array], Array],
+    total: Callable[[Array], Array] = lambda K: K,
 ) -> Float[Array, "m p"]:
     """F = R⁻ᵀDA for CDᵀ = RᵀR and `times(E)` = EA; zeros where CDᵀ has no more than round-off.
 
@@ -117,7 +120,7 @@ def nystrom_factor(
     thousand times, and not orthogonal: a preconditioner made of them takes two to five times the iterations. Where a
     row has lost half of its square, a second factorization, of what R⁻ᵀCEᵀ is in place of the identity, mends that, if
     its flops are few beside the iterations (`_worth_mending`). Where each device has some of the columns of C and D, so
-    has it of E, and mends always.
+    has it of E, and `total` is the sum over them; several devices mend always.
     """
     _, first, left = whiten(total(matmul(C, D.T)), NOISE)
     E = matmul(first, D)

@@ -41,7 +41,19 @@ def test_iterates_are_those_of_one_device():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["nystrom", "signs", "uniform", "sampling", "rpcholesky", "full", "kernel", "kernel_batched", "adam"]
+    "name",
+    [
+        "nystrom",
+        "signs",
+        "uniform",
+        "sampling",
+        "rpcholesky",
+        "full",
+        "kernel",
+        "kernel_batched",
+        "kernel_nystrom",
+        "adam",
+    ],
 )
 def test_iterates_of_every_solver(name):
     rows = ask("iterates", name, [1, 2, 4, 8], 5)

@@ -80,6 +80,11 @@ SOLVERS = {
     "full": lambda: ng.FullNGD(),
     "kernel": lambda: ng.NaturalGradient(direction=Kernel(), gramian="jacobian"),
     "kernel_batched": lambda: ng.NaturalGradient(direction=Kernel(), gramian="batched", batch=7),
+    "kernel_nystrom": lambda: ng.NaturalGradient(
+        direction=Kernel(ng.PCG(ng.Nystrom(test="gaussian"), tol=1e-14, progress=0.0, maxiter=1000)),
+        damping=ng.damping.LossPower(10.0),
+        gramian="jacobian",
+    ),
     "adam": lambda: ng.Adam(),
 }
 
