@@ -62,10 +62,12 @@ def test_every_optimizer_steps_in_groups(name, calls):
     np.testing.assert_allclose(solution.loss, problem().loss(solution.params), rtol=1e-9)
 
 
-def test_groups_go_where_single_steps_go():
-    one, many = solve(group=1), solve(group=STEPS)
-    np.testing.assert_allclose(many.history.loss, one.history.loss, rtol=1e-4)
-    np.testing.assert_allclose(flat(many), flat(one), rtol=1e-4)
+@pytest.mark.parametrize(("solver", "close"), [(ng.FullNGD(), 1e-8), (ng.NystromNGD(max_rank=20), 1e-2)])
+def test_groups_go_where_single_steps_go(solver, close):
+    """Inner solves end at a relative error of 1e-5, round-off decides at which iteration; a direct solver is exact."""
+    one, many = solve(solver=solver, group=1), solve(solver=solver, group=STEPS)
+    np.testing.assert_allclose(many.history.loss, one.history.loss, rtol=close)
+    np.testing.assert_allclose(flat(many), flat(one), atol=close * np.max(np.abs(flat(one))))
     assert set(many.history) == set(one.history)
 
 
