@@ -63,8 +63,8 @@ def synthetic(rows: int, size: int, decades: float = 15.0) -> tuple[Array, Array
 
 def factor(A: Array, omega: TestMatrix) -> Array:
     """F with FᵀF the Nyström approximation of AᵀA, as `Gramian.factor` makes it."""
-    C = omega.times(A)
-    return nystrom_factor(C.T, C.T, lambda E: matmul(E, A))
+    C = omega.times(A).T
+    return nystrom_factor(C, C, lambda E: matmul(E, A))
 
 
 def sketches(rank: int) -> Iterator[tuple[str, Callable[[Array, Array], Array]]]:

@@ -24,8 +24,8 @@ class Tall:
         self.size, self.dtype = self.A.shape[1], self.A.dtype
 
     def factor(self, omega):
-        C = omega.times(self.A)
-        return nystrom_factor(C.T, C.T, lambda E: E @ self.A)
+        C = omega.times(self.A).T
+        return nystrom_factor(C, C, lambda E: E @ self.A)
 
     def mv(self, v):
         return (self.A @ v) @ self.A
@@ -138,10 +138,10 @@ def test_more_columns_than_directions_are_left_out_not_filled_with_noise(decades
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "metric"])
 def test_directions_near_round_off_are_as_orthonormal_as_the_others(weighted):
     """R⁻ᵀ of 60 columns whose Gram matrix has 24 decades, a third of them below round-off."""
-    C = jnp.asarray(graded(60, 400, decades=12) @ np.random.default_rng(2).normal(size=(60, 60)))
+    C = jnp.asarray(graded(60, 400, decades=12) @ np.random.default_rng(2).normal(size=(60, 60))).T
     roots = jnp.linspace(0.5, 2.0, 400) if weighted else jnp.ones(400)
-    D = (C.T * roots**2) if weighted else C.T
-    F = np.asarray(nystrom_factor(C.T if weighted else D, D, lambda E: E) / roots)
+    D = C * roots**2 if weighted else C
+    F = np.asarray(nystrom_factor(C, D, lambda E: E) / roots)
     live = np.any(F != 0, axis=1)
     assert 30 < live.sum() < 60
     values = np.linalg.eigvalsh(F[live] @ F[live].T)
