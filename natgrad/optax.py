@@ -25,11 +25,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad.gramian import gramian as gramian_of
 from natgrad.optim import NaturalGradient
-from natgrad.optim.damping import Damping, LossPower
+from natgrad.optim.damping import Damping, Outcome, Relative, Seen
 from natgrad.optim.direction import Direct, Direction
 from natgrad.optim.general import general, local
 from natgrad.optim.ngd import State, StepInfo
-from natgrad.problem import Problem, ResidualFunction
+from natgrad.problem import LeastSquares, Problem, ResidualFunction
 
 
 class NaturalGradientState(NamedTuple):
@@ -47,6 +47,7 @@ class ScaleByGramianState(NamedTuple):
     key: PRNGKeyArray
     iteration: Int[Array, ""]
     direction: Any
+    damping: Any
     previous: Float[Array, " p"]
 
 
@@ -98,31 +99,33 @@ def scale_by_gramian(
 
     Arguments:
         direction: `ng.Direct()`, the default, or `ng.PCG(…)`.
-        damping: the rule for μ, max(γ·eps·λ̂₁, 1e-4 L²) by default. It sees the loss and the updates' norm, but not what
-            becomes of its steps: Levenberg and Marquardt's rule stays where it starts.
+        damping: the rule for μ, `ng.damping.Relative()` by default. It sees the loss and the updates' norm. What
+            becomes of its steps it does not see: it takes them for full ones that brought what the model promised.
         gramian, batch: the strategy, see `ng.gramian`.
         key: the randomness of the preconditioner; `jax.random.key(0)` by default.
     """
-    solver, rule = direction or Direct(), damping or LossPower()
+    solver, rule = direction or Direct(), damping or Relative(start=LeastSquares.caution, by_loss=True)
 
     def init(params: PyTree) -> ScaleByGramianState:
         theta, _ = ravel_pytree(params)
         here, sub = jax.random.split(jax.random.key(0) if key is None else key)
-        return ScaleByGramianState(
-            here, jnp.zeros((), jnp.int32), solver.init(theta.size, theta.dtype, sub), jnp.zeros_like(theta)
-        )
+        inner = solver.init(theta.size, theta.dtype, sub)
+        return ScaleByGramianState(here, jnp.zeros((), jnp.int32), inner, rule.init(theta.dtype), jnp.zeros_like(theta))
 
     def update(grads, state, params=None, *, residual=None, **extra):
         problem = _problem(residual, params)
         gradient, unravel = ravel_pytree(grads)
         here, sub = jax.random.split(state.key)
-        told = {"loss": problem.loss(params), "gradient_norm": jnp.linalg.norm(gradient), "iteration": state.iteration}
-        mu = lambda largest: rule.mu(rule.init(gradient.dtype), largest=largest, **told)
+        loss, norm = problem.loss(params), jnp.linalg.norm(gradient)
+        seen = lambda largest: Seen(largest, loss, norm, state.iteration)
+        mu = lambda largest: rule.mu(state.damping, seen(largest))
         G = gramian_of(problem, params, gramian, batch=batch)
         system, inner = solver.prepare(G, mu, state.direction, sub, state.iteration)
         solve = system.solve(gradient, state.previous)
         inner = solver.finish(inner, solve, jnp.asarray(True))
-        return unravel(solve.x), ScaleByGramianState(here, state.iteration + 1, inner, solve.x)
+        full = jnp.ones_like(loss)
+        after = rule.update(state.damping, Outcome(seen(system.largest), mu(system.largest), system.mu, full, full))
+        return unravel(solve.x), ScaleByGramianState(here, state.iteration + 1, inner, after, solve.x)
 
     return optax.GradientTransformationExtraArgs(init, update)
 

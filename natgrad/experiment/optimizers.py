@@ -45,15 +45,17 @@ BASELINES: dict[str, Callable[..., Any]] = {
     "adam": _baseline("Adam"),
 }
 NAMES = (*NATURAL, *BASELINES)
+RULES: dict[str, type] = {
+    name: getattr(dampings, name)
+    for name in ("Relative", "Spectral", "LossPower", "GradientPower", "Geometric", "LevenbergMarquardt")
+}
 PARTS: dict[str, dict[str, type]] = {  # the parts of a solver that can be exchanged by name
     "search": {"Armijo": Armijo, "GridSearch": GridSearch},
-    "damping": {
-        name: getattr(dampings, name)
-        for name in ("Auto", "Spectral", "LossPower", "GradientPower", "Geometric", "LevenbergMarquardt")
-    },
+    "damping": RULES,  # without a guard; the guard stays where damping.rule is exchanged
+    "rule": RULES,
 }
 
-KINDS: dict[str, type] = {"search": LineSearch, "damping": dampings.Damping}
+KINDS: dict[str, type] = {"search": LineSearch, "damping": dampings.Damping, "rule": dampings.Damping}
 
 
 def check(name: str) -> str:
@@ -109,7 +111,7 @@ def set_option(solver: Any, key: str, text: str) -> Any:
     if len(paths) > 1:
         raise ValueError(f"the option {key!r} is ambiguous: write one of {', '.join(f'solver.{p}' for p in paths)}")
     value = _value(solver, paths[0], text)
-    if paths[0] == "damping.gamma" and not value > 0:
+    if paths[0].endswith(".gamma") and not value > 0:
         raise ValueError(f"gamma must be positive, got {text}")
     return replace(solver, paths[0], value)
 
@@ -133,7 +135,7 @@ def _value(solver: Any, path: str, text: str) -> Any:
         raise ValueError(f"{path} is {type(old).__name__} and cannot be exchanged: choose another optimizer")
     if text not in choices:
         raise ValueError(f"unknown {last} {text!r}: {suggest(text, choices)}")
-    return choices[text](**({"gamma": owner.damping.gamma} if last == "damping" else {}))
+    return choices[text](**({"gamma": old.gamma} if isinstance(old, dampings.Damping) else {}))
 
 
 def replace(solver: Any, path: str, value: Any) -> Any:

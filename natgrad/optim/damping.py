@@ -1,14 +1,20 @@
-"""Rules for the regularization μ of (G + μI) d = ∇L (section 4.3 of the paper).
+"""Rules for the regularization μ of (G + μI) d = ∇L (section 4.3 of the paper), and the guard around a rule.
 
-Every rule keeps μ ≥ γ·eps·λ̂₁; the rules differ in how much more they ask for far from the minimum. A rule is asked by
-the direction solver, the owner of μ, once it knows λ̂₁.
+Every rule keeps μ ≥ γ·eps·λ̂₁; the rules differ in how much more they ask for far from the minimum. γ = 10 is the
+cut-off below which the eigenvalues of an assembled G are round-off. It is no limit for products with A = W^½J: the errors of
+Aᵀ(Av) are small where Av is, and conjugate gradients solve with AᵀA + μI for far smaller μ. The last digits are there:
+once all steps are full ones, what is left of the error lies in directions that μ holds back.
 
-γ = 10 is the cut-off below which the eigenvalues of an assembled G are round-off. It is no limit for products with
-A = W^½J: the errors of Aᵀ(Av) are small where Av is, and conjugate gradients solve with AᵀA + μI for far smaller μ. The
-last digits are there: once all steps are full ones, what is left of the error lies in directions that μ holds back.
+The paper's rules have units: if the residuals are multiplied by s, G and L grow by s², but 1e-4 L² by s⁴, and 2⁻ᵏ not
+at all. `Relative`, the default, compares like with like: λ̂₁ with λ̂₁ at the start, L with L at the start.
+
+A formula cannot know what the steps will say. `Guarded` listens to them: μ is multiplied by s ≥ 1, which grows where
+steps are short and falls where they are long. That is the only memory of the steps: a rejected step, a short one and a
+Cholesky factorization that needed more than it was given all raise s. The published recipe has no guard.
 """
 
 import abc
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,8 +23,27 @@ from jaxtyping import Array, Float, Int
 from natgrad import host
 from natgrad.problem import Problem
 
-DampingState = Float[Array, ""]
-DECAY = 1 / 3  # of the default `Geometric`, and of the c of D (`natgrad.optim.direction`), a step
+DECAY = 1 / 3  # of `Relative`, and of the c of D (`natgrad.optim.direction`), per step
+
+
+class Seen(NamedTuple):
+    """What is known when μ is asked for: λ̂₁, L, ‖∇L‖ and the iteration k = 0, 1, …"""
+
+    largest: Float[Array, ""]
+    loss: Float[Array, ""]
+    gradient_norm: Float[Array, ""]
+    iteration: Int[Array, ""]
+
+
+class Outcome(NamedTuple):
+    """What became of a step: what was `seen` before it, the μ `asked` for and the μ it had, the step size α (0 for a
+    rejected step), and `gain`, the actual over the predicted decrease of the loss."""
+
+    seen: Seen
+    asked: Float[Array, ""]
+    mu: Float[Array, ""]
+    step: Float[Array, ""]
+    gain: Float[Array, ""]
 
 
 class Damping(eqx.Module):
@@ -30,133 +55,205 @@ class Damping(eqx.Module):
         """The rule itself, or the one it stands for on this problem."""
         return self
 
-    def init(self, dtype: jnp.dtype) -> DampingState:
-        """The rule's memory: one number."""
-        return host.zeros((), dtype)
+    def init(self, dtype: jnp.dtype) -> Any:
+        """The rule's memory before the first step."""
+        return None
 
-    def mu(
-        self,
-        state: DampingState,
-        *,
-        largest: Float[Array, ""],
-        loss: Float[Array, ""],
-        gradient_norm: Float[Array, ""],
-        iteration: Int[Array, ""],
-    ) -> Float[Array, ""]:
-        """μ for this step, from λ̂₁ (`largest`), L, ‖∇L‖ and the iteration k = 0, 1, …"""
-        floor = self.gamma * jnp.finfo(largest.dtype).eps * largest
+    def mu(self, state: Any, seen: Seen) -> Float[Array, ""]:
+        """μ for this step."""
+        dtype = seen.largest.dtype
+        floor = self.gamma * jnp.finfo(dtype).eps * seen.largest
         # A zero Gramian leaves nothing to scale by: any positive μ gives a gradient step.
-        floor = jnp.where(floor > 0, floor, jnp.finfo(largest.dtype).eps)
-        extra = self.extra(state, loss, gradient_norm, iteration)
-        return jnp.maximum(floor, jnp.where(jnp.isfinite(extra), extra, 0.0)).astype(largest.dtype)
+        floor = jnp.where(floor > 0, floor, jnp.finfo(dtype).eps)
+        extra = self.extra(state, seen)
+        return jnp.maximum(floor, jnp.where(jnp.isfinite(extra), extra, 0.0)).astype(dtype)
 
     @abc.abstractmethod
-    def extra(self, state: DampingState, loss: Array, gradient_norm: Array, iteration: Array) -> Array:
+    def extra(self, state: Any, seen: Seen) -> Array:
         """What the rule asks for beyond round-off."""
 
-    def update(self, state: DampingState, *, mu: Array, step: Array, gain: Array) -> DampingState:
-        """After a step of size `step` (0 for a rejected one); `gain` is the actual over the predicted decrease of the
-        loss."""
+    def update(self, state: Any, told: Outcome) -> Any:
+        """The memory after a step."""
         return state
 
-
-class Formula(Damping):
-    """A rule by a formula; with `short` > 0 the steps have their say, and μ = s·max(γ·eps·λ̂₁, `extra`).
-
-    s ≥ 1 grows by the factor `up` after a step α < `short` and falls by four after a longer one. Where steps are long,
-    s is 1. Where the formula asks for too little (the loss of a small network is small before its minimum is near, 2⁻ᵏ
-    is gone after 30 steps, whatever they brought), the steps become short, and s brings μ back. The paper's rules have
-    short = 0.
-    """
-
-    short: float = eqx.field(static=True, default=0.0, kw_only=True)
-    up: float = eqx.field(static=True, default=2.0, kw_only=True)
-
-    def mu(self, state, **known):
-        return jnp.maximum(state, 1.0) * super().mu(state, **known)
-
-    def update(self, state, *, mu, step, gain):
-        times = jnp.maximum(state, 1.0) * jnp.where(step < self.short, self.up, 0.25)
-        return jnp.minimum(times, 1 / jnp.finfo(state.dtype).eps)
+    def guard(self, state: Any, dtype: jnp.dtype) -> Float[Array, ""]:
+        """s, the factor by which short steps have raised μ; 1 without a guard."""
+        return jnp.ones((), dtype)
 
 
-class Spectral(Formula):
+class Spectral(Damping):
     """μ = γ·eps·λ̂₁, the round-off of G and no more: `ng.FullNGD(damping=ng.damping.Spectral(gamma=10))`."""
 
     gamma: float = eqx.field(static=True, default=10.0)
 
-    def extra(self, state, loss, gradient_norm, iteration):
-        return jnp.zeros_like(loss)
+    def extra(self, state, seen):
+        return jnp.zeros_like(seen.loss)
 
 
-class LossPower(Formula):
+class LossPower(Damping):
     """μ = max(γ·eps·λ̂₁, c·|L|^α); the paper's rule for PINNs has c = 1e-4, α = 2."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     scale: float = eqx.field(static=True, default=1e-4)
     power: float = eqx.field(static=True, default=2.0)
 
-    def extra(self, state, loss, gradient_norm, iteration):
-        return self.scale * jnp.abs(loss) ** self.power
+    def extra(self, state, seen):
+        return self.scale * jnp.abs(seen.loss) ** self.power
 
 
-class GradientPower(Formula):
+class GradientPower(Damping):
     """μ = max(γ·eps·λ̂₁, c·‖∇L‖^α), with c = `scale` and α = `power` (section 4.3 of the paper)."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     scale: float = eqx.field(static=True, default=1e-4)
     power: float = eqx.field(static=True, default=2.0)
 
-    def extra(self, state, loss, gradient_norm, iteration):
-        return self.scale * gradient_norm**self.power
+    def extra(self, state, seen):
+        return self.scale * seen.gradient_norm**self.power
 
 
-class Geometric(Formula):
-    """μ = max(γ·eps·λ̂₁, ratioᵏ) at iteration k: a rule for energies, whose value says nothing about the distance to the
-    minimum, and finite elements. The paper's has 2⁻ᵏ; the default recipe takes a quarter fewer steps by 3⁻ᵏ with
-    `short=0.2, up=8`."""
+class Geometric(Damping):
+    """μ = max(γ·eps·λ̂₁, ratioᵏ) at iteration k: the paper's rule for energies, whose value says nothing about the
+    distance to the minimum, has ratio = ½."""
 
     gamma: float = eqx.field(static=True, default=10.0)
     ratio: float = eqx.field(static=True, default=0.5)
 
-    def extra(self, state, loss, gradient_norm, iteration):
-        return jnp.asarray(self.ratio, loss.dtype) ** iteration
+    def extra(self, state, seen):
+        return jnp.asarray(self.ratio, seen.loss.dtype) ** seen.iteration
 
 
 class LevenbergMarquardt(Damping):
-    """μ grows where the quadratic model was wrong (gain < ¼) and shrinks where it was right (gain > ¾), from `start` on
-    (Levenberg, 1944; Marquardt, 1963): `ng.FullNGD(damping=ng.damping.LevenbergMarquardt(start=1.0))`."""
+    """μ grows where the quadratic model was wrong (gain < ¼) and shrinks where it was right (gain > ¾), from
+    `start`·λ̂₁ on (Levenberg, 1944; Marquardt, 1963): `ng.FullNGD(damping=ng.damping.LevenbergMarquardt(start=1e-3))`.
+    """
 
     gamma: float = eqx.field(static=True, default=10.0)
-    start: float = eqx.field(static=True, default=1e-3)
+    start: float = eqx.field(static=True, default=1e-5)
     up: float = eqx.field(static=True, default=2.0)
     down: float = eqx.field(static=True, default=3.0)
 
     def init(self, dtype):
-        return host.array(self.start, dtype)
+        return host.array(jnp.nan, dtype)
 
-    def extra(self, state, loss, gradient_norm, iteration):
-        return state
+    def extra(self, state, seen):
+        return jnp.where(jnp.isnan(state), self.start * seen.largest, state)
 
-    def update(self, state, *, mu, step, gain):
+    def update(self, state, told):
         # From μ and not from the state: below the round-off floor the state would drift away unheard.
-        factor = jnp.where(gain > 0.75, 1 / self.down, jnp.where(gain < 0.25, self.up, 1.0))
-        return mu * factor
+        factor = jnp.where(told.gain > 0.75, 1 / self.down, jnp.where(told.gain < 0.25, self.up, 1.0))
+        return told.mu * factor
 
 
-class Auto(Damping):
-    """`LossPower` for least squares and `Geometric` for energies, as in the paper; unless `published`, these look at
-    the steps, and finite elements have the latter in any case."""
+class Start(eqx.Module):
+    """λ̂₁ and L of the first step; NaN before it."""
+
+    largest: Float[Array, ""]
+    loss: Float[Array, ""]
+
+
+class Relative(Damping):
+    """μ = max(γ·eps·λ̂₁, c·λ̂₁(0)·3⁻ᵏ·(L/L(0))²) at iteration k: a rule without units.
+
+    c is `start`. The loss counts where it is zero at a solution (`by_loss`); an energy is known up to a constant only,
+    and 3⁻ᵏ alone remains. What is left of c after 30 steps is round-off, whatever the steps brought: a loss that does
+    not vanish, as that of noisy data, holds nothing back. λ̂₁ grows by two to four orders of magnitude in the first ten
+    steps, so that c·λ̂₁ in place of c·λ̂₁(0) would be a slower rule.
+
+    None is what the problem says (`Problem.caution`, `Problem.least_squares`).
+    """
 
     gamma: float = eqx.field(static=True, default=10.0)
-    published: bool = eqx.field(static=True, default=False)
+    start: float | None = eqx.field(static=True, default=None)
+    by_loss: bool | None = eqx.field(static=True, default=None)
 
-    def resolve(self, problem: Problem) -> Damping:
-        if self.published:
-            return LossPower(self.gamma) if problem.least_squares else Geometric(self.gamma)
-        if problem.damp_by_loss:
-            return LossPower(self.gamma, short=0.2)
-        return Geometric(self.gamma, DECAY, short=0.2, up=8.0)
+    def __check_init__(self):
+        if self.start is not None and not 0 < self.start < float("inf"):
+            raise ValueError(f"start must be a positive number, the first μ over λ̂₁, got {self.start}")
 
-    def extra(self, state, loss, gradient_norm, iteration):
-        return jnp.zeros_like(loss)
+    def resolve(self, problem):
+        start = problem.caution if self.start is None else self.start
+        return Relative(self.gamma, start, problem.least_squares if self.by_loss is None else self.by_loss)
+
+    def init(self, dtype):
+        unknown = host.array(jnp.nan, dtype)
+        return Start(unknown, unknown)
+
+    def extra(self, state, seen):
+        if self.start is None:
+            raise TypeError("Relative stands for a rule with a start: resolve(problem) gives it")
+        first = self._first(state, seen)
+        scale = self.start * first.largest * jnp.asarray(DECAY, seen.loss.dtype) ** seen.iteration
+        return scale * (seen.loss / first.loss) ** 2 if self.by_loss else scale
+
+    def update(self, state, told):
+        return self._first(state, told.seen)
+
+    def _first(self, state: Start, seen: Seen) -> Start:
+        known = lambda first, now: jnp.where(jnp.isnan(first), now, first)
+        return Start(known(state.largest, seen.largest), known(state.loss, seen.loss))
+
+
+class Watched(eqx.Module):
+    """The memory of a guarded rule: s, and that of the rule."""
+
+    times: Float[Array, ""]
+    rule: Any
+
+
+class Guarded(Damping):
+    """s times the μ of a rule, at most λ̂₁: s grows by `up` after a step α < `short` and falls by `down` after others.
+
+    Where steps are long, s is 1. Where a formula asks for too little, the steps become short, and s brings μ back. A
+    Cholesky factorization that took more than μ to succeed raises s by as much.
+    """
+
+    rule: Damping
+    short: float = eqx.field(static=True, default=0.2)
+    up: float = eqx.field(static=True, default=8.0)
+    down: float = eqx.field(static=True, default=4.0)
+
+    def __check_init__(self):
+        if not (0 < self.short <= 1 and self.up > 1 and self.down > 1):
+            given = f"short={self.short}, up={self.up}, down={self.down}"
+            raise ValueError(f"a guard needs 0 < short ≤ 1 and factors up and down above 1, got {given}")
+
+    @property
+    def gamma(self) -> float:  # type: ignore[override]
+        """That of the rule."""
+        return self.rule.gamma
+
+    def resolve(self, problem):
+        return Guarded(self.rule.resolve(problem), self.short, self.up, self.down)
+
+    def init(self, dtype):
+        return Watched(host.array(1, dtype), self.rule.init(dtype))
+
+    def mu(self, state, seen):
+        alone = self.rule.mu(state.rule, seen)
+        return jnp.minimum(state.times * alone, jnp.maximum(alone, seen.largest))
+
+    def extra(self, state, seen):
+        return self.mu(state, seen)
+
+    def update(self, state, told):
+        times = state.times * told.mu / told.asked
+        times = times * jnp.where(told.step < self.short, self.up, 1 / self.down)
+        # Beyond λ̂₁ every step is a gradient step, and more damping is only a shorter one.
+        most = jnp.maximum(1.0, told.seen.largest * state.times / told.asked)
+        return Watched(jnp.clip(times, 1.0, most), self.rule.update(state.rule, told))
+
+    def guard(self, state, dtype):
+        return state.times
+
+
+class Published(Damping):
+    """The rules of the paper: `LossPower` for least squares and `Geometric` for energies."""
+
+    gamma: float = eqx.field(static=True, default=10.0)
+
+    def resolve(self, problem):
+        return LossPower(self.gamma) if problem.least_squares else Geometric(self.gamma)
+
+    def extra(self, state, seen):
+        raise TypeError("Published stands for another rule: resolve(problem) gives it")

@@ -13,8 +13,7 @@ directions that G hardly sees, v is long and its second derivative no longer say
 correction would be what makes steps short. ‖a‖ is capped at a multiple of ‖v‖, beyond which the expansion
 says nothing.
 
-A rejected step is not the end, and one shorter than `SHORT` is as good as rejected: the next one is tried with ten
-times the damping, which is taken back as steps of more than `LONG` are accepted.
+A rejected step is not the end: the damping hears of it (`natgrad.optim.damping.Guarded`), and the next one is shorter.
 """
 
 import warnings
@@ -29,15 +28,13 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad import host
 from natgrad.gramian import check_strategy, gramian
-from natgrad.optim.damping import Auto, Damping
+from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
 from natgrad.optim.direction import Direction
 from natgrad.optim.kernel import Suited
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.optim.memory import fit
 from natgrad.parallel import after, everywhere
 from natgrad.problem import Problem
-
-SHORT, LONG = 2.0**-8, 0.1
 
 
 class State(eqx.Module):
@@ -46,8 +43,7 @@ class State(eqx.Module):
     key: PRNGKeyArray
     iteration: Int[Array, ""]
     direction: Any
-    damping: Float[Array, ""]
-    boost: Float[Array, ""]
+    damping: Any
     previous: Float[Array, " p"]
     bent: Float[Array, " p"]
     moved: Float[Array, " p"]
@@ -62,6 +58,7 @@ class StepInfo(eqx.Module):
     gradient_norm: Float[Array, ""]
     step_size: Float[Array, ""]
     mu: Float[Array, ""]
+    guard: Float[Array, ""]
     rank: Int[Array, ""]
     largest: Float[Array, ""]
     inner_iterations: Int[Array, ""]
@@ -77,8 +74,7 @@ class NaturalGradient(eqx.Module):
 
     Arguments:
         direction: `PCG(preconditioner=…)`, `Direct()` or `Kernel()`; by default the last where points are few.
-        damping: the rule for μ; by default the paper's max(γ·eps·λ̂₁, 1e-4 L²) for least squares at points, and
-            max(γ·eps·λ̂₁, 3⁻ᵏ) at step k for energies and finite elements.
+        damping: the rule for μ, see `natgrad.optim.damping`; by default one without units that looks at the steps.
         search: `Armijo()` or `GridSearch()`.
         gramian: the strategy, see `ng.gramian`.
         batch: points at a time, for the strategies that have batches.
@@ -88,7 +84,7 @@ class NaturalGradient(eqx.Module):
     """
 
     direction: Direction = Suited()
-    damping: Damping = Auto()
+    damping: Damping = Guarded(Relative())
     search: LineSearch = Armijo()
     gramian: str = eqx.field(static=True, default="auto")
     batch: int | None = eqx.field(static=True, default=None)
@@ -115,7 +111,6 @@ class NaturalGradient(eqx.Module):
             iteration=host.array(0),
             direction=direction.init(direction.unknowns(problem), dtype, sub),
             damping=self.damping.resolve(problem).init(dtype),
-            boost=one,
             previous=zeros,
             bent=zeros,
             moved=zeros,
@@ -139,11 +134,8 @@ class NaturalGradient(eqx.Module):
         loss, norm = problem.loss(params), jnp.linalg.norm(gradient)
         damping = self.damping.resolve(problem)
 
-        def mu(largest: Array) -> Array:
-            return state.boost * damping.mu(
-                state.damping, largest=largest, loss=loss, gradient_norm=norm, iteration=state.iteration
-            )
-
+        seen = lambda largest: Seen(largest, loss, norm, state.iteration)
+        mu = lambda largest: damping.mu(state.damping, seen(largest))
         system, inner = direction.prepare(G, mu, after(state.direction, norm + loss), sub, state.iteration)
         shift = self.momentum * state.moved if self.momentum else None
         solve = system.solve(gradient, state.previous, rows=problem.covector(params), shift=shift)
@@ -169,14 +161,12 @@ class NaturalGradient(eqx.Module):
         square = slope - v @ system.damp(v if shift is None else v - shift)
         model = found.step * slope - 0.5 * found.step**2 * square
         gain = jnp.where(accepted & (model > 0), -found.change / jnp.where(model > 0, model, 1.0), 0.0)
-        state = State(
+        told = Outcome(seen(system.largest), mu(system.largest), system.mu, found.step, gain)
+        after_step = State(
             key=key,
             iteration=state.iteration + 1,
             direction=direction.finish(inner, solve, accepted),
-            damping=damping.update(state.damping, mu=system.mu, step=found.step, gain=gain),
-            boost=jnp.maximum(
-                1.0, state.boost * jnp.where(found.step < SHORT, 10.0, jnp.where(found.step < LONG, 1.0, 0.1))
-            ),
+            damping=damping.update(state.damping, told),
             previous=jnp.where(accepted, v, 0.0),
             bent=jnp.where(accepted, a, 0.0),
             moved=theta - new,
@@ -188,6 +178,7 @@ class NaturalGradient(eqx.Module):
             gradient_norm=norm,
             step_size=found.step,
             mu=system.mu,
+            guard=damping.guard(state.damping, theta.dtype),
             rank=system.rank,
             largest=system.largest,
             inner_iterations=iterations,
@@ -197,7 +188,7 @@ class NaturalGradient(eqx.Module):
             acceleration=ratio,
             accepted=accepted,
         )
-        return unravel(new), state, info
+        return unravel(new), after_step, info
 
 
 @cache

@@ -8,7 +8,7 @@ import difflib
 import inspect
 from typing import Any
 
-from natgrad.optim.damping import Auto, Damping
+from natgrad.optim.damping import Damping, Guarded, Published, Relative
 from natgrad.optim.direction import PCG, Direct, Direction
 from natgrad.optim.kernel import Kernel
 from natgrad.optim.linesearch import Armijo
@@ -159,6 +159,6 @@ def _compose(
             raise ValueError(f"unknown option {name!r}: {hint} its own, this optimizer takes {', '.join(known)}")
     if published:
         options = {"acceleration": 0.0, "search": Armijo(), **options}
-    return NaturalGradient(
-        direction=direction, damping=Auto(gamma, published) if damping is None else damping, **options
-    )
+    if damping is None:
+        damping = Published(gamma) if published else Guarded(Relative(gamma))
+    return NaturalGradient(direction=direction, damping=damping, **options)

@@ -124,8 +124,9 @@ class Problem(eqx.Module):
     #: True where the loss is the square of a residual, and so zero at a solution.
     least_squares: eqx.AbstractClassVar[bool]
 
-    #: Whether the default rule for μ goes by the loss; else it goes by the steps.
-    damp_by_loss: ClassVar[bool] = False
+    #: The first μ over λ̂₁ of the default damping: a loss that is zero at a solution, and finite elements, which bound
+    #: their energy, stand long steps at once; an energy at points does not see what goes on between them.
+    caution: ClassVar[float] = 1e-2
 
     #: c of the damping's D = max(diag G, c·max diag G), unless the direction solver is told another; 1 is D = I.
     scaling: ClassVar[float] = 1.0

@@ -146,6 +146,7 @@ class FEINNEnergy(FEINN):
     term: Potential | None
     newton: bool = eqx.field(static=True)
     least_squares: ClassVar[bool] = False
+    caution: ClassVar[float] = 1e-3
     scaling: ClassVar[float] = 1e-8
 
     def __init__(
@@ -256,6 +257,7 @@ class FEINNLeastSquares(FEINN):
     metric: Operator
     graph: Graph | None = eqx.field(static=True)
     least_squares: ClassVar[bool] = True
+    caution: ClassVar[float] = 1e-4
 
     def __init__(
         self,

@@ -100,7 +100,7 @@ class LeastSquares(Problem):
     features: tuple[Features, ...]
     norms: ErrorNorms | None
     least_squares: ClassVar[bool] = True
-    damp_by_loss: ClassVar[bool] = True
+    caution: ClassVar[float] = 1e-4
 
     def __init__(
         self,
