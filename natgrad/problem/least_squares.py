@@ -18,6 +18,7 @@ from natgrad.parallel import total as add_up
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
+from natgrad.problem.units import check_units
 
 
 class Residual(eqx.Module):
@@ -127,6 +128,7 @@ class LeastSquares(Problem):
             _features(name, block, network, self.dtype, key)
             for (name, block), key in zip(blocks.items(), keys, strict=True)
         )
+        check_units(network, [(f.name, blocks[f.name].fn, f.inputs) for f in self.features])
         points = [block.points for block in blocks.values()]
         self.norms = evaluation_norms(exact, evaluation, points, network, self.dtype)
 
