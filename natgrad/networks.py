@@ -153,7 +153,7 @@ class Bounded(Protocol):
 
 
 class Normalized(eqx.Module):
-    """u(x) = scale · N(z), z = 2 (x − c) / (b − a): the network sees the box (a, b) around a domain, centre c, as [−1, 1]ᵈ.
+    """u(x) = scale · N(2 (x − c) / (b − a)): N sees the box (a, b) around a domain, centre c, as [−1, 1]ᵈ.
 
     This is where units belong: lengths and times into `domain` (time first, as in its points), the size of u into
     `scale`, a positive number or one for each component of u. The parameters are those of the network. Of several
