@@ -1,12 +1,12 @@
 """The same problems in other units: u times 1e-3, 30 and 1e3, lengths times 0.01 and 100; does it train as well?
 
-    python -m benchmarks.units [--jobs 16] [--out results.json] [--problems poisson3d,burgers] [--seeds 0:3] [--steps 60]
+    python -m benchmarks.units [--jobs 16] [--out results.json] [--problems poisson3d,burgers] [--seeds 0:3]
 
-The small presets of the zoo. With v(y) = U u(y/s), s the lengths' unit (time stays), the equation for v has the terms of
-that for u with other coefficients: its residual at y is U times that of the zoo, of v pulled back, at y/s. Networks are
-those of the zoo, "plain" (lengths as they are) or "normalized", by `ng.Normalized` with scale U on the box of the
-problem; for other lengths normalized alone, so that the row with lengths × 1 is what to compare with. Errors are those
-of u, in the zoo's own units and norm, after the preset's steps N and after 1.5 N; medians over the seeds.
+The small presets of the zoo. With v(y) = U u(y/s), s the unit of length (time stays), the equation for v is that for u
+with other coefficients: its residual at y is U times that of the zoo, of v pulled back, at y/s. Networks are those of
+the zoo, "plain" (u and lengths as they are) or "normalized", by `ng.Normalized` with scale U on the box of the problem;
+for other lengths normalized alone, so that the row with lengths × 1 is what to compare with. Errors are those of u, in
+the zoo's own units and norm, after the preset's steps N and after 1.5 N; medians over the seeds.
 
 A process runs one case; `--out` keeps what is done, and a run with the same file goes on.
 """
@@ -87,8 +87,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     reference = benchmark.problem(keys(case["seed"]).problem, "small")
     problem, stretch = in_units(reference, case)  # type: ignore[arg-type]
     solver = eval(case["solver"], {"ng": ng, "preset": preset})
-    steps = case["steps"] or preset.steps["ngd"]
-    marks, now, found = (steps, steps + steps // 2), {"step": 0}, {}
+    marks, now, found = (case["steps"], case["steps"] + case["steps"] // 2), {"step": 0}, {}
     assert reference.norms is not None
     norms = reference.norms
     measure = jax.jit(lambda params: norms(Pulled(problem.network(params), stretch, case["size"]))[benchmark.norm])
@@ -102,7 +101,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         callback=lambda record: now.update(step=record["step"]),
     )  # fmt: skip
     later = float(measure(solution.params))
-    return {**case, "steps": steps, "error": found.get("error", later), "later": later, "status": solution.status,
+    return {**case, "error": found.get("error", later), "later": later, "status": solution.status,
             "loss": solution.loss, "seconds": solution.time}  # fmt: skip
 
 
@@ -117,20 +116,17 @@ def in_process(case: dict[str, Any]) -> dict[str, Any]:
 
 def table(results: list[dict[str, Any]]) -> str:
     """A row a problem and variant, medians over the seeds and the worst of them."""
-    lines = [
-        "| problem | network | u × | lengths × | steps | error | worst | after 1.5 N | worst | seeds |",
-        "|---" * 10 + "|",
-    ]
+    head = "| problem | network | u × | lengths × | steps | error | worst | after 1.5 N | worst | seeds |"
+    lines = [head, "|---" * 10 + "|"]
     for name in PROBLEMS:
         for variant in variants():
             found = [r for r in results if r["problem"] == name and all(r[k] == v for k, v in variant.items())]
             if not (good := [r for r in found if "error" in r]):
                 continue
-            numbers = [f(r[k] for r in good) for k in ("error", "later") for f in (lambda v: np.median(list(v)), max)]
+            errors = [[np.inf if r[k] is None else r[k] for r in good] for k in ("error", "later")]
+            numbers = [f"{f(e):.1e}" for e in errors for f in (np.median, np.max)]
             cells = [name, variant["network"], f"{variant['size']:g}", f"{variant['length']:g}", str(good[0]["steps"])]
-            lines.append(
-                "| " + " | ".join([*cells, *(f"{n:.1e}" for n in numbers), f"{len(good)}/{len(found)}"]) + " |"
-            )
+            lines.append("| " + " | ".join([*cells, *numbers, f"{len(good)}/{len(found)}"]) + " |")
     return "\n".join(lines)
 
 
@@ -149,16 +145,17 @@ def main() -> None:
     if options.case is not None:
         print(json.dumps(run(options.case)))
         return
-    same = {"solver": options.solver, "steps": options.steps}
     seeds = range(*map(int, options.seeds.split(":")))
+    steps = lambda name: options.steps or zoo.get(name).preset("small").steps["ngd"]
     cases = [
-        {"problem": p, **v, "seed": s, **same} for p in options.problems.split(",") for v in variants() for s in seeds
+        {"problem": name, **variant, "seed": seed, "solver": options.solver, "steps": steps(name)}
+        for name in options.problems.split(",")
+        for variant in variants()
+        for seed in seeds
     ]
     results = json.loads(options.out.read_text()) if options.out is not None and options.out.exists() else []
-    known = [
-        [r[k] for k in ("problem", "network", "size", "length", "seed", "solver")] for r in results if "error" in r
-    ]
-    left = [c for c in cases if [c[k] for k in ("problem", "network", "size", "length", "seed", "solver")] not in known]
+    known = [{key: r[key] for key in cases[0]} for r in results if "error" in r]
+    left = [case for case in cases if case not in known]
     with ThreadPoolExecutor(options.jobs) as pool:
         for result in pool.map(in_process, left):
             results.append(result)
@@ -166,7 +163,7 @@ def main() -> None:
             if options.out is not None:
                 write_json(options.out, results)
     print(f"{options.solver}; {description()}")
-    print(table([r for r in results if r["solver"] == options.solver]))
+    print(table([r for r in results if {key: r[key] for key in cases[0]} in cases]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Points outside a normalized network's box are refused; of points too large or too small for a network one is warned."""
+"""Points outside a normalized network's box are refused; points too large or too small for a network are warned of."""
 
 import warnings
 
