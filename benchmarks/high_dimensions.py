@@ -22,6 +22,7 @@ import jax.numpy as jnp
 
 import natgrad as ng
 from benchmarks.machine import description
+from natgrad.experiment.config import keys
 from natgrad.optim.damping import LevenbergMarquardt, LossPower, Spectral
 from natgrad.optim.kernel import Kernel
 from natgrad.zoo import get
@@ -99,7 +100,7 @@ def build(args: argparse.Namespace) -> Any:
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.width:
         options["width"] = tuple(int(w) for w in args.width.split("-"))
-    return get("poisson_nd").problem(jax.random.key(args.seed), args.case, **options)
+    return get("poisson_nd").problem(keys(args.seed).problem, args.case, **options)
 
 
 def train(args: argparse.Namespace) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         problem,
         solver(args),
         steps=args.steps,
-        key=jax.random.key(args.seed + 1),
+        key=keys(args.seed).solver,
         time_limit=args.seconds,
         evaluate_every=args.every,
         callback=show,

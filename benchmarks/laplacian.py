@@ -17,11 +17,17 @@ from jax.experimental.jet import jet
 from jax.flatten_util import ravel_pytree
 
 import natgrad.calculus as calculus
-from natgrad.networks import MLP
+from natgrad.domains import Box
+from natgrad.networks import MLP, Normalized
 
 
 def interpreter(u, x):
     return calculus.laplacian(u, x)
+
+
+def normalized(u, x):
+    """The same number in other units: half the lengths, so four times the Laplacian, and a quarter of u."""
+    return calculus.laplacian(Normalized(u, Box([0] * x.size, [1] * x.size), scale=0.25), (x + 1) / 2)
 
 
 def by_hand(u, x):
@@ -66,6 +72,7 @@ def taylor_mode(u, x):
 
 WAYS = {
     "natgrad.laplacian": interpreter,
+    "of ng.Normalized": normalized,
     "by hand, MLP only": by_hand,
     "jvp of jvp": nested_jvp,
     "linearize of grad": linearized,

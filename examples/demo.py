@@ -28,9 +28,9 @@ def exact(x):
     return jnp.prod(jnp.sin(jnp.pi * x))
 
 
-def poisson(seed):
+def poisson(key):
     """The problem: network, points and residuals."""
-    network, interior, boundary = jax.random.split(jax.random.key(seed), 3)
+    network, interior, boundary = jax.random.split(key, 3)
     cube = ng.Box([0, 0, 0], [1, 1, 1])
     return ng.LeastSquares(
         ng.MLP(in_size=3, out_size=1, width=WIDTH, depth=DEPTH, key=network),
@@ -126,10 +126,10 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_enable_x64", True)
 
-    problem = poisson(args.seed)
+    points, sketches = jax.random.split(jax.random.key(args.seed))
+    problem = poisson(points)
     print(f"NyströmNGD on {device()}: compiling takes about 15 s", file=sys.stderr)
-    key = jax.random.key(args.seed)
-    solution = ng.solve(problem, ng.NystromNGD(max_rank=RANK), steps=args.steps, key=key, evaluate_every=2)
+    solution = ng.solve(problem, ng.NystromNGD(max_rank=RANK), steps=args.steps, key=sketches, evaluate_every=2)
     result = {
         "command": shlex.join([Path(sys.executable).name, *sys.argv]),
         "problem": "poisson3d",

@@ -6,6 +6,7 @@ all else (activations, sizes, the frequencies of Fourier features) is static, so
 """
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import equinox as eqx
 import jax
@@ -143,6 +144,55 @@ class HardBoundary(eqx.Module):
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:
         u = self.distance(x) * self.network(x)
         return u if self.lift is None else self.lift(x) + u
+
+
+class Bounded(Protocol):
+    """What `Normalized` asks of a domain."""
+
+    def bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]: ...
+
+
+class Normalized(eqx.Module):
+    """u(x) = scale · N(2 (x − c) / (b − a)): N sees the box (a, b) around a domain, centre c, as [−1, 1]ᵈ.
+
+    This is where units belong: lengths and times into `domain` (time first, as in its points), the size of u into
+    `scale`, a positive number or one for each component of u. The parameters are those of the network. Of several
+    fields each has its own: `Fields(u=Normalized(…), p=Normalized(…))`. What stands inside, `Periodic` for one, is in
+    coordinates of [−1, 1]; what stands outside, the distance of a `HardBoundary`, in those of the domain.
+
+    >>> from natgrad.domains import Box
+    >>> plate = Box([0, 0], [250, 80])  # millimetres
+    >>> u = Normalized(MLP(2, 1, 16, 2, key=jax.random.key(0)), plate, scale=300.0)  # kelvins
+    >>> u(jnp.array([125.0, 40.0])), num_parameters(u) == num_parameters(u.network)  # the centre is 0
+    (Array(0., dtype=float32), True)
+    """
+
+    network: Function
+    lower: tuple[float, ...] = eqx.field(static=True)
+    upper: tuple[float, ...] = eqx.field(static=True)
+    scale: float | tuple[float, ...] = eqx.field(static=True)
+
+    def __init__(self, network: Function, domain: Bounded, scale: float | Sequence[float] = 1.0):
+        if isinstance(network, Fields):
+            raise ValueError("each field has a size of its own: write Fields(u=Normalized(…), p=Normalized(…))")
+        if not callable(getattr(domain, "bounds", None)):
+            raise ValueError(f"Normalized takes a domain such as ng.Box(lower, upper), got {type(domain).__name__}")
+        self.lower, self.upper = domain.bounds()
+        _check_input(network, len(self.lower), f"points of {domain}")
+        self.network = network
+        self.scale = _scale(scale, getattr(network, "out_size", None))
+
+    @property
+    def in_size(self) -> int:
+        return len(self.lower)
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:
+        x = _point(x, self.in_size)
+        a, b = np.array(self.lower), np.array(self.upper)
+        y = self.network((x - ((a + b) / 2).astype(x.dtype)) * (2 / (b - a)).astype(x.dtype))
+        if self.scale == 1.0:
+            return y
+        return y * (self.scale if isinstance(self.scale, float) else np.array(self.scale, y.dtype))
 
 
 class FourierFeatures(eqx.Module):
@@ -285,6 +335,21 @@ def _point(x, in_size: int) -> Array:
         hint = "; use jax.vmap" if x.ndim > 1 and x.shape[-1] == in_size else ""
         raise ValueError(f"u takes one point of shape ({in_size},), got {x.shape}{hint}")
     return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float)
+
+
+def _scale(scale: float | Sequence[float], outputs: int | None) -> float | tuple[float, ...]:
+    try:
+        sizes = np.asarray(scale, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"scale must be a number, or one for each output, got {scale!r}") from None
+    if not (np.isfinite(sizes) & (sizes > 0)).all():
+        raise ValueError(f"scale must be positive and finite, the size of u, got {scale}")
+    if sizes.ndim == 0:
+        return float(sizes)
+    if sizes.ndim > 1 or (outputs is not None and (outputs == 1 or len(sizes) != outputs)):
+        right = "a number" if outputs == 1 else f"a number or {outputs or 'several'} of them, one for each output"
+        raise ValueError(f"scale must be {right}, got {scale}")
+    return tuple(sizes.tolist())
 
 
 def _check_input(network: Function, inputs: int, why: str) -> None:

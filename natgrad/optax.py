@@ -23,6 +23,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from natgrad import host
 from natgrad.gramian import gramian as gramian_of
 from natgrad.optim import NaturalGradient
 from natgrad.optim.damping import Damping, Outcome, Relative, Seen
@@ -63,7 +64,7 @@ def natural_gradient(
         optimizer: an `ng.NaturalGradient` whose direction is `Direct` or `PCG`. By default Cholesky with Marquardt's
             scaling up to 1000 parameters, beyond it pCG with a Nyström preconditioner, both with Levenberg and
             Marquardt's damping.
-        key: the randomness of the preconditioner; `jax.random.key(0)` by default.
+        key: the randomness of the preconditioner; a fixed one by default.
     """
 
     def chosen(params: PyTree) -> NaturalGradient:
@@ -71,7 +72,7 @@ def natural_gradient(
 
     def init(params: PyTree) -> NaturalGradientState:
         stand_in, chosen_one = ResidualFunction(lambda params: params, params), chosen(params)
-        inner = chosen_one.init(stand_in, params, jax.random.key(0) if key is None else key)
+        inner = chosen_one.init(stand_in, params, host.key(host.SOLVER) if key is None else key)
         told = jax.eval_shape(lambda inner: chosen_one.step(stand_in, params, inner)[2], inner)
         return NaturalGradientState(inner, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), told))
 
@@ -102,13 +103,13 @@ def scale_by_gramian(
         damping: the rule for μ, `ng.damping.Relative()` by default. It sees the loss and the updates' norm. What
             becomes of its steps it does not see: it takes them for full ones that brought what the model promised.
         gramian, batch: the strategy, see `ng.gramian`.
-        key: the randomness of the preconditioner; `jax.random.key(0)` by default.
+        key: the randomness of the preconditioner; a fixed one by default.
     """
     solver, rule = direction or Direct(), damping or Relative(start=LeastSquares.caution, by_loss=True)
 
     def init(params: PyTree) -> ScaleByGramianState:
         theta, _ = ravel_pytree(params)
-        here, sub = jax.random.split(jax.random.key(0) if key is None else key)
+        here, sub = jax.random.split(host.key(host.SOLVER) if key is None else key)
         inner = solver.init(theta.size, theta.dtype, sub)
         return ScaleByGramianState(here, jnp.zeros((), jnp.int32), inner, rule.init(theta.dtype), jnp.zeros_like(theta))
 

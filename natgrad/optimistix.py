@@ -26,6 +26,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from natgrad import host
 from natgrad.optim import NaturalGradient as Optimizer
 from natgrad.optim.general import general, local
 from natgrad.optim.ngd import State, StepInfo
@@ -64,7 +65,7 @@ class NaturalGradient(optx.AbstractLeastSquaresSolver):
             with Levenberg and Marquardt's damping.
 
     Options (`options=…` of `optimistix.least_squares`):
-        key: the randomness of the preconditioner; `jax.random.key(0)` by default.
+        key: the randomness of the preconditioner; a fixed one by default.
         jac: "fwd" (default), or "bwd" for functions that have no forward mode (`jax.custom_vjp`), which then go without
             geodesic acceleration.
 
@@ -80,7 +81,7 @@ class NaturalGradient(optx.AbstractLeastSquaresSolver):
     def init(self, fn, y, args, options, f_struct, aux_struct, tags) -> SolverState:
         problem, optimizer = self._problem(fn, y, args, options), self._optimizer(y, options)
         # As plain integers: Optimistix passes its solution through a callback, which takes no typed keys.
-        inner = optimizer.init(problem, y, jax.random.key_data(options.get("key", jax.random.key(0))))
+        inner = optimizer.init(problem, y, jax.random.key_data(options.get("key", host.key(host.SOLVER))))
         told = jax.eval_shape(lambda s: optimizer.step(problem, y, s)[2], inner)
         told = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), told)
         return SolverState(

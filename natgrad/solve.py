@@ -120,7 +120,7 @@ def solve(
     Arguments:
         solver: anything with `init(problem, params, key)` and `step(problem, params, state) -> (params, state, info)`.
         steps: at most so many (more, where `resume` is given).
-        key: the randomness of the solver; `jax.random.key(0)` by default.
+        key: the randomness of the solver, a key that nothing else was drawn from; a fixed one by default.
         params: where to start; the problem's own network by default.
         resume: a solution to go on from, its state and history included.
         evaluate_every: errors are evaluated every so many steps, and at the end.
@@ -143,7 +143,7 @@ def solve(
         params, state, records = resume.params, resume.state, list(resume.history.records)
     else:
         params = problem.params if params is None else params
-        state = solver.init(problem, params, host.key(0) if key is None else key)
+        state = solver.init(problem, params, host.key(host.SOLVER) if key is None else key)
         records = []
     params, state = jax.tree.map(strong, (params, state))
     errors_of = lambda problem, params: problem.errors(params)

@@ -19,6 +19,7 @@ SCRIPTS = (
     "own_pde",
     "resume",
     "several_devices",
+    "units",
     "vector_problem",
 )
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "lineax": {"linalg"},
     "stepping": {"problem"},
     "solve": {"host", "optim", "parallel", "problem", "progress", "stepping"},
-    "zoo": {"problem", "calculus", "networks", "domains", "fem", "optim"},
+    "zoo": {"host", "problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo"},
     "cli": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo", "experiment"},
     "__main__": {"cli"},

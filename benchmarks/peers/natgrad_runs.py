@@ -11,6 +11,7 @@ import jax
 import natgrad as ng
 from benchmarks.peers import paper
 from natgrad.experiment import optimizers
+from natgrad.experiment.config import keys
 
 jax.config.update("jax_enable_x64", True)
 
@@ -53,7 +54,7 @@ def main() -> None:
             bare,
             solver,
             options.steps,
-            key=jax.random.key(options.seed),
+            key=keys(options.seed).solver,
             time_limit=options.seconds,
             callback=callback,
             checkpoint=checkpoint,

@@ -83,8 +83,8 @@ class Ball(Domain):
     def _segment(self) -> Box:
         return Box(self.center[0] - self.radius, self.center[0] + self.radius)
 
-    def scale(self) -> float:
-        return max(map(abs, self.center)) + self.radius
+    def bounds(self):
+        return tuple(c - self.radius for c in self.center), tuple(c + self.radius for c in self.center)
 
 
 @dataclass(frozen=True)

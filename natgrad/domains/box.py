@@ -73,8 +73,8 @@ class Box(Domain):
             faces = [(axis, side) for axis in range(self.dim) for side in SIDES]
         return BoxPieces(self.lower, self.upper, tuple(_check_faces(faces, self.dim)))
 
-    def scale(self) -> float:
-        return max(map(abs, self.lower + self.upper))
+    def bounds(self):
+        return self.lower, self.upper
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 from natgrad.domains.pieces import Pieces, sample
 from natgrad.domains.points import Points
 
+Bounds = tuple[tuple[float, ...], tuple[float, ...]]
+
 
 class Domain(eqx.Module):
     """A bounded set in ℝᵈ that gives points, with weights, in its interior and on its boundary.
@@ -55,8 +57,12 @@ class Domain(eqx.Module):
         """The boundary as a union of images of the unit cube; domains may add arguments to choose a part."""
 
     @abc.abstractmethod
+    def bounds(self) -> Bounds:
+        """The corners (lower, upper) of the smallest axis-parallel box around the domain."""
+
     def scale(self) -> float:
         """The largest absolute coordinate, which sets the size of round-off errors."""
+        return max(abs(c) for corner in self.bounds() for c in corner)
 
     @abc.abstractmethod
     def boundary(self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo") -> Points:

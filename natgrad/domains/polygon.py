@@ -80,8 +80,8 @@ class Polygon(Domain):
         chosen = _check_edges(range(len(a)) if edges is None else edges, len(a))
         return Edges(a[chosen], b[chosen], float(np.sign(signed_area(a))))
 
-    def scale(self) -> float:
-        return max(abs(c) for vertex in self.vertices for c in vertex)
+    def bounds(self):
+        return tuple(map(min, zip(*self.vertices, strict=True))), tuple(map(max, zip(*self.vertices, strict=True)))
 
     def _ends(self, dtype) -> tuple[np.ndarray, np.ndarray]:
         starts = np.array(self.vertices, dtype)

@@ -57,8 +57,8 @@ class Interval(Domain):
     def boundary_pieces(self, faces: Sequence[Face] | None = None) -> Pieces:
         return self._box().boundary_pieces(faces)
 
-    def scale(self) -> float:
-        return max(abs(self.a), abs(self.b))
+    def bounds(self):
+        return (self.a,), (self.b,)
 
     def _box(self) -> Box:
         return Box(self.a, self.b)
@@ -122,8 +122,9 @@ class SpaceTime(Domain):
     def boundary_pieces(self, **part) -> Pieces:
         return Cylinder(self.time.a, self.time.b, self.space.boundary_pieces(**part))
 
-    def scale(self) -> float:
-        return max(self.time.scale(), self.space.scale())
+    def bounds(self):
+        (start, end), (lower, upper) = self.time.bounds(), self.space.bounds()
+        return start + lower, end + upper
 
 
 def _both(a, b):

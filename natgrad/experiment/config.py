@@ -10,9 +10,10 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+from jaxtyping import PRNGKeyArray
 
 from natgrad import zoo
 from natgrad.experiment import optimizers
@@ -25,6 +26,20 @@ from natgrad.zoo.registry import suggest
 EVALUATIONS = 200  # of the error in the course of a run, about, where nothing else is asked for
 IDENTITY = ("problem", "optimizer", "recipe", "preset", "seed", "evaluate_every", "options", "dtype")
 MAX_SEED = 2**63 - 1
+LAST = 2**32 - 1  # a key folded in with it is no key that a problem splits off
+
+
+class Keys(NamedTuple):
+    """The keys of a run."""
+
+    problem: PRNGKeyArray
+    solver: PRNGKeyArray
+
+
+def keys(seed: int) -> Keys:
+    """What a problem and its solver draw from; that of the problem is `jax.random.key(seed)`, as everywhere."""
+    key = jax.random.key(seed)
+    return Keys(problem=key, solver=jax.random.fold_in(key, LAST))
 
 
 @dataclass(frozen=True)
@@ -195,7 +210,7 @@ def _build(config: Config, options: dict[str, Any]) -> Problem:
         if isinstance(value, int) and not isinstance(value, bool) and value < 0:
             raise ValueError(f"problem.{name} must not be negative, got {value}")
     try:
-        return benchmark.build(jax.random.key(config.seed), **options)
+        return benchmark.build(keys(config.seed).problem, **options)
     except (ValueError, TypeError, ZeroDivisionError) as error:
         reason = str(error).strip().splitlines()
         given = ", ".join(config.settings)

@@ -21,7 +21,7 @@ from typing import Any
 import jax
 
 from natgrad.experiment import checkpoint as checkpoints
-from natgrad.experiment.config import Config, Prepared, difference, prepare
+from natgrad.experiment.config import Config, Prepared, difference, keys, prepare
 from natgrad.experiment.files import read_json, write_json
 from natgrad.experiment.history import Journal, matches, plateau, read
 from natgrad.parallel import agree, by_first, by_first_alone
@@ -52,7 +52,7 @@ def run(
             return done
         if prepared.record["versions"] != known.get("versions"):
             say("natgrad: other versions of Python, JAX or natgrad than at the start: the bits may differ")
-    key = jax.random.fold_in(jax.random.key(config.seed), 1)
+    key = keys(config.seed).solver
     start, length = (None, 0) if known is None else last_checkpoint(folder, prepared, key, say)
     journal = by_first_alone(lambda: open_journal(folder, length))
     try:

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import scipy.linalg
 
-from natgrad.experiment.config import Config, prepare
+from natgrad.experiment.config import Config, keys, prepare
 from natgrad.experiment.files import write
 from natgrad.gramian import gramian
 from natgrad.solve import solve
@@ -43,7 +43,7 @@ def spectrum(config: Config, at: list[int] | None, folder: Path, *, force: bool,
 
     look(problem.params, None)
     if wanted[-1]:
-        key = jax.random.fold_in(jax.random.key(config.seed), 1)
+        key = keys(config.seed).solver
         every = record["evaluate_every"]
         solve(
             problem, prepared.solver, wanted[-1], key=key, evaluate_every=every, progress=not quiet,

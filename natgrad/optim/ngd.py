@@ -126,8 +126,8 @@ class NaturalGradient(eqx.Module):
 
     def _step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         theta, unravel = ravel_pytree(params)
-        key, sub = jax.random.split(state.key)
-        problem = problem.resample(jax.random.fold_in(sub, 0))
+        key, fresh, sub = jax.random.split(state.key, 3)
+        problem = problem.resample(fresh)
         direction = self._direction(problem)
         G = gramian(problem, params, self.gramian, batch=self.batch, memory=self.memory)
         gradient = G.loss_gradient()

@@ -16,6 +16,7 @@ from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.least_squares import check_data
 from natgrad.problem.metrics import Metric
+from natgrad.problem.units import check_units
 
 
 class Energy(eqx.Module):
@@ -100,6 +101,7 @@ class EnergyMinimization(Problem):
             out = check_block(name, block.density, network, _row(block), "energy density")
             if out.ndim:
                 raise ValueError(f"energy density {name!r} must be a scalar at one point, got shape {out.shape}")
+        check_units(network, [(name, b.density, (b.points.x, *b.data)) for name, b in blocks.items()])
         self.norms = evaluation_norms(exact, evaluation, [b.points for b in self.energies], network, self.dtype)
 
     def loss(self, params: PyTree) -> Float[Array, ""]:

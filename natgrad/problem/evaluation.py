@@ -12,7 +12,6 @@ from natgrad.domains import Points
 from natgrad.problem.base import Network, failure
 from natgrad.problem.errors import ErrorNorms
 
-SEED = 20_250_504  # a stream of its own, so that no training key draws the same points
 FACTOR = 10  # "an order of magnitude more quadrature points than during training"
 
 
@@ -38,7 +37,7 @@ def evaluation_norms(
             raise ValueError(
                 "errors need points: give evaluation=domain.interior(…), or build a block's points from a domain"
             )
-        evaluation = largest.domain.interior(FACTOR * len(largest), key=host.key(SEED))
+        evaluation = largest.domain.interior(FACTOR * len(largest), key=host.key(host.EVALUATION))
     _check_exact(exact, network, jax.ShapeDtypeStruct(evaluation.x.shape[1:], dtype))
     return ErrorNorms(exact, evaluation, dtype)
 

@@ -30,6 +30,7 @@ from natgrad.parallel import everywhere, gather, own
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.coupling import Coupling, Graph
 from natgrad.problem.potential import Potential
+from natgrad.problem.units import check_units
 
 NEWTON = 30  # iterations at most for the Galerkin solution of a nonlinear problem
 
@@ -69,6 +70,7 @@ class FEINN(Problem):
         out = check_block("nodes", lambda u, x: u(x), network, (host.row(nodes),), "network at")
         if out.size != 1:
             raise ValueError(f"a finite-element function is a number at each node, the network gives {out.shape}")
+        check_units(network, [("nodes", lambda u, x: u(x), (nodes,))])
         ones = host.array(np.ones(len(free)), self.dtype)
         self.features = (Features("nodes", (nodes,), ones, 1, lambda u, frozen, x: jnp.atleast_1d(u(x))),)
         matrix = space.assemble(form)

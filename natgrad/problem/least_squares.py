@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
@@ -17,6 +18,7 @@ from natgrad.parallel import total as add_up
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
+from natgrad.problem.units import check_units
 
 
 class Residual(eqx.Module):
@@ -26,7 +28,7 @@ class Residual(eqx.Module):
         fn: `fn(u, x, *data)` at one point x (d,), u the network as a callable.
         points: `Points` of a domain (with quadrature weights), or an array (n, d), whose weights are then 1/n. A
             function `key ↦ points`, such as `lambda key: cube.interior(1000, key=key)`, draws fresh ones every step
-            (quasi-Newton methods, which compare the gradients of two steps, stay with those of the key 0).
+            (quasi-Newton methods, which compare the gradients of two steps, stay with the first).
         data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients; or
             a function of the points that gives them, such as `lambda points: points.normals`.
         weight: multiplies the block's weights (a penalty on a boundary term, say).
@@ -51,12 +53,13 @@ class Residual(eqx.Module):
         if jnp.ndim(weight) or not 0 < weight < float("inf"):
             raise ValueError(f"the weight of a residual must be one positive and finite number, got {weight}")
         self.fn, self.weight = fn, float(weight)
-        self.draw = Draw(points, data, self.weight) if callable(points) else None
-        first = points(host.key(0)) if callable(points) else points
-        self.points = first if isinstance(first, Points) else as_points(first)
+        if callable(points):  # the problem has a key for each of its blocks; here shapes are enough
+            self.draw = Draw(points, data, self.weight)
+            self.points, self.data = jax.eval_shape(self.draw.blocks, host.key(host.FRESH))
+            return
+        self.draw = None
+        self.points = points if isinstance(points, Points) else as_points(points)
         self.data = check_data(data(self.points) if callable(data) else data, len(self.points))
-        if self.draw is not None and self.data and not callable(data):
-            raise ValueError("data of points that are drawn at every step must be a function of the points")
 
 
 @dataclass(frozen=True)
@@ -68,9 +71,16 @@ class Draw:
     weight: float
 
     def __call__(self, key: PRNGKeyArray) -> tuple[tuple[Array, ...], Float[Array, " n"]]:
+        points, data = self.blocks(key)
+        return (points.x, *data), self.weight * host.numpy(points.weights)
+
+    def blocks(self, key: PRNGKeyArray) -> tuple[Points, tuple[Array, ...]]:
+        """The points and their data."""
         points = as_points(self.points(key))
-        data = check_data(self.data(points), len(points)) if callable(self.data) else ()
-        return (points.x, *data), self.weight * points.weights
+        data = self.data(points) if callable(self.data) else self.data
+        if data is self.data and jax.tree.leaves(data):
+            raise ValueError("data of points that are drawn at every step must be a function of the points")
+        return points, check_data(data, len(points))
 
 
 def check_data(data: Any, n: int) -> tuple[Array, ...]:
@@ -113,7 +123,12 @@ class LeastSquares(Problem):
         if not blocks:
             raise ValueError("a least-squares problem needs at least one residual block, e.g. pde=ng.Residual(…)")
         self.params, self.static = partition(network)
-        self.features = tuple(_features(name, block, network, self.dtype) for name, block in blocks.items())
+        keys = host.split(host.key(host.FRESH), len(blocks))
+        self.features = tuple(
+            _features(name, block, network, self.dtype, key)
+            for (name, block), key in zip(blocks.items(), keys, strict=True)
+        )
+        check_units(network, [(f.name, blocks[f.name].fn, f.inputs) for f in self.features])
         points = [block.points for block in blocks.values()]
         self.norms = evaluation_norms(exact, evaluation, points, network, self.dtype)
 
@@ -150,16 +165,20 @@ class LeastSquares(Problem):
         return change
 
 
-def _features(name: str, block: Residual, network: Network, dtype: Any) -> Features:
+def _features(name: str, block: Residual, network: Network, dtype: Any, key: PRNGKeyArray) -> Features:
     if not isinstance(block, Residual):
         raise ValueError(f"block {name!r} must be an ng.Residual(fn, points), got {type(block).__name__}")
     fn = block.fn
-    inputs = tuple(host.array(a, dtype) for a in (block.points.x, *block.data))
+    if block.draw is None:
+        arrays, weights = (block.points.x, *block.data), block.weight * host.numpy(block.points.weights)
+    else:
+        arrays, weights = block.draw(key)
+    inputs = tuple(host.array(a, dtype) for a in arrays)
     out = check_block(name, fn, network, tuple(map(host.row, inputs)), "residual")
     return Features(
         name=name,
         inputs=inputs,
-        weights=host.array(block.weight * host.numpy(block.points.weights), dtype),
+        weights=host.array(weights, dtype),
         size=1 if out.ndim == 0 else out.shape[0],
         evaluate=_Residual(fn),
         draw=block.draw,

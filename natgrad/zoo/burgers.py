@@ -6,6 +6,7 @@
 import jax
 import jax.numpy as jnp
 
+from natgrad import host
 from natgrad.calculus import value_gradient_laplacian
 from natgrad.domains import Box, Interval, Points
 from natgrad.networks import MLP
@@ -40,7 +41,7 @@ def build(
         boundary=Residual(lambda u, z: u(z), DOMAIN.boundary(boundary, key=rim), weight=10),
         initial=Residual(lambda u, z: u(z) + jnp.sin(jnp.pi * z[1]), DOMAIN.initial(boundary, key=start), weight=10),
         exact=_reference.burgers(nu),
-        evaluation=layered(10 * interior, jax.random.key(1), "monte-carlo"),
+        evaluation=layered(10 * interior, host.key(host.EVALUATION), "monte-carlo"),
     )
 
 

@@ -11,14 +11,13 @@ import math
 import jax
 import jax.numpy as jnp
 
+from natgrad import host
 from natgrad.calculus import laplacian
 from natgrad.domains import Box
 from natgrad.networks import MLP
 from natgrad.optim.damping import Guarded, Spectral
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
-
-SEED = 20_250_504  # of the points that errors are measured on
 
 
 def solution(dim: int):
@@ -55,7 +54,7 @@ def build(
         ),
         boundary=Residual(lambda u, x: u(x) - exact(x), points(cube.boundary, boundary, rim), weight=weight),
         exact=exact,
-        evaluation=cube.interior(max(10 * interior, 10_000), key=jax.random.key(SEED)),
+        evaluation=cube.interior(max(10 * interior, 10_000), key=host.key(host.EVALUATION)),
     )
 
 

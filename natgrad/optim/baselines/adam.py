@@ -67,8 +67,9 @@ class Adam(eqx.Module):
         """The state before the first step."""
         import optax
 
-        loss, gradient = loss_and_gradient(problem.resample(key), params)
-        return AdamState(jax.random.bits(key), jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(gradient))
+        first, later = jax.random.split(key)
+        loss, gradient = loss_and_gradient(problem.resample(first), params)
+        return AdamState(jax.random.bits(later), jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(gradient))
 
     def step(self, problem: Problem, params: PyTree, state: AdamState) -> tuple[PyTree, AdamState, BaselineInfo]:
         """One iteration: pure, jittable. The loss may rise."""

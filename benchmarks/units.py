@@ -1,0 +1,170 @@
+"""The same problems in other units: u times 1e-3, 30 and 1e3, lengths times 0.01 and 100; does it train as well?
+
+    python -m benchmarks.units [--jobs 16] [--out results.json] [--problems poisson3d,burgers] [--seeds 0:3]
+
+The small presets of the zoo. With v(y) = U u(y/s), s the unit of length (time stays), the equation for v is that for u
+with other coefficients: its residual at y is U times that of the zoo, of v pulled back, at y/s. Networks are those of
+the zoo, "plain" (u and lengths as they are) or "normalized", by `ng.Normalized` with scale U on the box of the problem;
+for other lengths normalized alone, so that the row with lengths × 1 is what to compare with. Errors are those of u, in
+the zoo's own units and norm, after the preset's steps N and after 1.5 N; medians over the seeds.
+
+A process runs one case; `--out` keeps what is done, and a run with the same file goes on.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import natgrad as ng
+from benchmarks.machine import description
+from natgrad import zoo
+from natgrad.experiment.config import keys
+from natgrad.experiment.files import write_json
+
+PROBLEMS = {"poisson3d": (1, 1, 1), "heat3d": (0, 1, 1, 1), "kovasznay": (1, 1), "burgers": (0, 1)}  # 1 is a length
+SIZES, LENGTHS = (1e-3, 1.0, 30.0, 1e3), (0.01, 100.0)
+SOLVER = "ng.NystromNGD(**preset.solver)"
+ALONE = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
+
+
+def variants() -> Iterator[dict[str, Any]]:
+    """Network, size of u, and unit of length."""
+    for network in ("plain", "normalized"):
+        yield from ({"network": network, "size": size, "length": 1.0} for size in SIZES)
+    yield from ({"network": "normalized", "size": 1.0, "length": length} for length in LENGTHS)
+
+
+class Pulled:
+    """u(x) = v(s x) / U, field by field, of a network v in other units."""
+
+    def __init__(self, v: Any, stretch: np.ndarray, size: float):
+        self.v, self.stretch, self.size = v, stretch, size
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.v(x * self.stretch) / self.size
+
+    def __getattr__(self, name: str) -> "Pulled":
+        return Pulled(getattr(self.v, name), self.stretch, self.size)
+
+
+def in_units(problem: ng.LeastSquares, case: dict[str, Any]) -> tuple[ng.LeastSquares, np.ndarray]:
+    """The problem of the zoo in other units, and s."""
+    size, stretch = case["size"], np.where(PROBLEMS[case["problem"]], case["length"], 1.0)
+    picture = zoo.get(case["problem"]).fields({})
+    box = ng.Box(picture.lower * stretch, picture.upper * stretch)
+    wrap = lambda part: part if case["network"] == "plain" else ng.Normalized(part, box, scale=size)
+    network: Any = problem.network(problem.params)
+    if isinstance(network, ng.Fields):
+        network = ng.Fields(**{name: wrap(getattr(network, name)) for name in network.names})
+    else:
+        network = wrap(network)
+
+    def block(features: Any) -> ng.Residual:
+        def residual(v, y, *data):
+            u = Pulled(v, stretch, size)
+            return size * features.evaluate(u, u, y / stretch, *data)
+
+        x, *data = features.inputs
+        points = ng.Points(x * stretch, features.weights * np.prod(stretch))
+        return ng.Residual(residual, points, data=tuple(data))
+
+    return ng.LeastSquares(network, **{features.name: block(features) for features in problem.features}), stretch
+
+
+def run(case: dict[str, Any]) -> dict[str, Any]:
+    """Trains one case and measures it twice."""
+    benchmark = zoo.get(case["problem"])
+    preset = benchmark.preset("small")
+    reference = benchmark.problem(keys(case["seed"]).problem, "small")
+    problem, stretch = in_units(reference, case)  # type: ignore[arg-type]
+    solver = eval(case["solver"], {"ng": ng, "preset": preset})
+    marks, now, found = (case["steps"], case["steps"] + case["steps"] // 2), {"step": 0}, {}
+    assert reference.norms is not None
+    norms = reference.norms
+    measure = jax.jit(lambda params: norms(Pulled(problem.network(params), stretch, case["size"]))[benchmark.norm])
+
+    def look(params: Any, state: Any) -> None:
+        if now["step"] == marks[0]:
+            found["error"] = float(measure(params))
+
+    solution = ng.solve(
+        problem, solver, marks[1], key=keys(case["seed"]).solver, progress=False, checkpoint=look, group=1,
+        callback=lambda record: now.update(step=record["step"]),
+    )  # fmt: skip
+    later = float(measure(solution.params))
+    return {**case, "error": found.get("error", later), "later": later, "status": solution.status,
+            "loss": solution.loss, "seconds": solution.time}  # fmt: skip
+
+
+def in_process(case: dict[str, Any]) -> dict[str, Any]:
+    """The same in a process of its own, on one core."""
+    command = [sys.executable, "-m", "benchmarks.units", "--case", json.dumps(case)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **ALONE})
+    if done.returncode:
+        return {**case, "status": "failed: " + (done.stderr.strip().splitlines() or ["?"])[-1]}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """A row a problem and variant, medians over the seeds and the worst of them."""
+    head = "| problem | network | u × | lengths × | steps | error | worst | after 1.5 N | worst | seeds |"
+    lines = [head, "|---" * 10 + "|"]
+    for name in PROBLEMS:
+        for variant in variants():
+            found = [r for r in results if r["problem"] == name and all(r[k] == v for k, v in variant.items())]
+            if not (good := [r for r in found if "error" in r]):
+                continue
+            errors = [[np.inf if r[k] is None else r[k] for r in good] for k in ("error", "later")]
+            numbers = [f"{f(e):.1e}" for e in errors for f in (np.median, np.max)]
+            cells = [name, variant["network"], f"{variant['size']:g}", f"{variant['length']:g}", str(good[0]["steps"])]
+            lines.append("| " + " | ".join([*cells, *numbers, f"{len(good)}/{len(found)}"]) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Runs all cases that are not done yet, and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", default=",".join(PROBLEMS))
+    parser.add_argument("--seeds", default="0:3", help="first:end")
+    parser.add_argument("--steps", type=int, default=None, help="N, by default the preset's")
+    parser.add_argument("--solver", default=SOLVER, help=f"an expression in ng and preset (default: {SOLVER})")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time, a core each")
+    parser.add_argument("--out", type=Path, default=None, help="a file for the results, and to go on from")
+    parser.add_argument("--case", type=json.loads, default=None, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    if options.case is not None:
+        print(json.dumps(run(options.case)))
+        return
+    seeds = range(*map(int, options.seeds.split(":")))
+    steps = lambda name: options.steps or zoo.get(name).preset("small").steps["ngd"]
+    cases = [
+        {"problem": name, **variant, "seed": seed, "solver": options.solver, "steps": steps(name)}
+        for name in options.problems.split(",")
+        for variant in variants()
+        for seed in seeds
+    ]
+    results = json.loads(options.out.read_text()) if options.out is not None and options.out.exists() else []
+    known = [{key: r[key] for key in cases[0]} for r in results if "error" in r]
+    left = [case for case in cases if case not in known]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for result in pool.map(in_process, left):
+            results.append(result)
+            print(json.dumps(result), file=sys.stderr, flush=True)
+            if options.out is not None:
+                write_json(options.out, results)
+    print(f"{options.solver}; {description()}")
+    print(table([r for r in results if {key: r[key] for key in cases[0]} in cases]))
+
+
+if __name__ == "__main__":
+    main()
