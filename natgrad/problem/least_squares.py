@@ -5,6 +5,7 @@ The features of the metric are the residuals themselves, so the gradient Jᵀ W 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -17,6 +18,7 @@ from natgrad.parallel import total as add_up
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
+from natgrad.problem.validation import Validation, independent, validation
 
 
 class Residual(eqx.Module):
@@ -28,7 +30,8 @@ class Residual(eqx.Module):
             function `key ↦ points`, such as `lambda key: cube.interior(1000, key=key)`, draws fresh ones every step
             (quasi-Newton methods, which compare the gradients of two steps, stay with those of the key 0).
         data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients; or
-            a function of the points that gives them, such as `lambda points: points.normals`.
+            a function of the points that gives them, such as `lambda points: points.normals`. As a function they are
+            known at other points too, and the block can be validated (`Solution.validation`).
         weight: multiplies the block's weights (a penalty on a boundary term, say).
     """
 
@@ -37,6 +40,8 @@ class Residual(eqx.Module):
     data: tuple[Array, ...]
     weight: float = eqx.field(static=True)
     draw: Callable | None = eqx.field(static=True)
+    #: points ↦ their data; None where the data are arrays, known at these points alone.
+    tabulate: Callable | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -51,12 +56,23 @@ class Residual(eqx.Module):
         if jnp.ndim(weight) or not 0 < weight < float("inf"):
             raise ValueError(f"the weight of a residual must be one positive and finite number, got {weight}")
         self.fn, self.weight = fn, float(weight)
-        self.draw = Draw(points, data, self.weight) if callable(points) else None
+        self.draw = Draw(points, Tabulate(data), self.weight) if callable(points) else None
         first = points(host.key(0)) if callable(points) else points
         self.points = first if isinstance(first, Points) else as_points(first)
         self.data = check_data(data(self.points) if callable(data) else data, len(self.points))
         if self.draw is not None and self.data and not callable(data):
             raise ValueError("data of points that are drawn at every step must be a function of the points")
+        self.tabulate = Tabulate(data) if callable(data) or not self.data else None
+
+
+@dataclass(frozen=True)
+class Tabulate:
+    """points ↦ their data as a tuple of arrays, of a user's function; nothing without one."""
+
+    data: Any
+
+    def __call__(self, points: Points) -> tuple[Array, ...]:
+        return check_data(self.data(points), len(points)) if callable(self.data) else ()
 
 
 @dataclass(frozen=True)
@@ -64,13 +80,12 @@ class Draw:
     """key ↦ the inputs and weights of a block with fresh points; equal where its functions are."""
 
     points: Callable
-    data: Any
+    data: Tabulate
     weight: float
 
     def __call__(self, key: PRNGKeyArray) -> tuple[tuple[Array, ...], Float[Array, " n"]]:
         points = as_points(self.points(key))
-        data = check_data(self.data(points), len(points)) if callable(self.data) else ()
-        return (points.x, *data), self.weight * points.weights
+        return (points.x, *self.data(points)), self.weight * points.weights
 
 
 def check_data(data: Any, n: int) -> tuple[Array, ...]:
@@ -99,6 +114,7 @@ class LeastSquares(Problem):
     static: PyTree
     features: tuple[Features, ...]
     norms: ErrorNorms | None
+    validation: Validation | None
     least_squares: ClassVar[bool] = True
     damp_by_loss: ClassVar[bool] = True
 
@@ -116,6 +132,8 @@ class LeastSquares(Problem):
         self.features = tuple(_features(name, block, network, self.dtype) for name, block in blocks.items())
         points = [block.points for block in blocks.values()]
         self.norms = evaluation_norms(exact, evaluation, points, network, self.dtype)
+        others = [partial(independent, b.points, b.draw, b.tabulate, b.weight) for b in blocks.values()]
+        self.validation = validation(self.features, others, self.dtype)
 
     def residuals(self, params: PyTree) -> dict[str, Float[Array, "n k"]]:
         """The residuals of each block, by name."""
@@ -129,6 +147,15 @@ class LeastSquares(Problem):
 
     def loss(self, params: PyTree) -> Float[Array, ""]:
         return sum(self.losses(params).values(), start=jnp.zeros((), self.dtype))
+
+    @property
+    def validated(self) -> bool:
+        return self.validation is not None
+
+    def validate(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+        if self.validation is None:
+            return {}
+        return self.validation(self.network(params), lambda: self.losses(params))
 
     def covector(self, params: PyTree) -> Float[Array, " rows"]:
         """W^½ r."""
