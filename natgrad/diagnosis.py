@@ -8,8 +8,8 @@ Three more are said of a least-squares run that stalled above round-off, its los
 steps ago, with medians over these steps:
 
     damping held up       short steps have raised μ tenfold or more (`guard`), and longer ones have not taken it back
-    rank at its cap       ℓ = ℓ_max, and the inner solve ends at its cap of iterations
-    inner solve at cap    it ends there with a residual above 10⁻²: d is not the natural gradient
+    inner solve at cap    it ends at its most iterations with a residual above 10⁻²: d is not the natural gradient
+    rank at its cap       the same, and ℓ = ℓ_max: the preconditioner does not reach down to μ
 
 All of them are ratios, so that units do not matter. An energy is not zero at its minimum: that it no longer falls is no
 stall, and its value at other points differs by the error of the quadrature, so of energies nothing is said.
@@ -24,8 +24,8 @@ import numpy as np
 
 from natgrad.problem import Problem
 
-FAR = 100.0  # V / T; the zoo's problems end at 1 to 20, advection on too few points above 10³ (docs/stalls.md)
-SMALL = 1e-4  # V / max L, a residual of a hundredth of the first one
+FAR = 100.0  # V / T; good runs of the zoo end at 1 to 250, advection on too few points at 10⁴ and more
+SMALL = 1e-4  # V / max L, a residual of a hundredth of the first one; there 10⁻⁹ or less, and about 1 (docs/stalls.md)
 WINDOW, FEWEST, GAIN = (
     0.1,
     5,
@@ -85,17 +85,14 @@ def held(last: Records) -> str | None:
 
 
 def capped(last: Records, max_rank: float, maxiter: float) -> str | None:
-    """Whether the inner solve is at its cap, and the rank at its own."""
-    if not _median(last, "inner_iterations") >= maxiter:
-        return None
-    if _median(last, "rank") >= max_rank:
-        return (
-            f"the rank is at its cap of {max_rank:.0f}, and the inner solve at that of its iterations: raise max_rank"
-        )
+    """Whether the inner solve ends at its cap and unsolved, and whether the rank is at its own."""
     residual = _median(last, "inner_residual")
-    if not residual > UNSOLVED:
+    if not (_median(last, "inner_iterations") >= maxiter and residual > UNSOLVED):
         return None
-    return f"the inner solve is at its cap of {maxiter:.0f} iterations with a residual of {residual:.0e}: raise maxiter"
+    unsolved = f"the inner solve is at its cap of {maxiter:.0f} iterations with a residual of {residual:.0e}"
+    if _median(last, "rank") >= max_rank:
+        return f"the rank is at its cap of {max_rank:.0f}, and {unsolved}: raise max_rank"
+    return f"{unsolved}: raise maxiter"
 
 
 def caps(problem: Problem, solver: Any) -> tuple[float, float]:

@@ -94,6 +94,7 @@ STUCK = {"rank": 50, "inner_iterations": 40, "inner_residual": 0.3, "guard": 1.0
         ({}, "the rank is at its cap of 50"),
         ({"rank": 30}, "the inner solve is at its cap of 20 iterations with a residual of 3e-01"),
         ({"rank": 30, "inner_residual": 1e-6}, None),
+        ({"inner_residual": 1e-6}, None),
         ({"inner_iterations": 12}, None),
         ({"inner_iterations": 12, "guard": 1e4}, "the damping is held up by short steps: they have raised μ 1e+04"),
         ({"inner_iterations": 12, "guard": 2.0}, None),
