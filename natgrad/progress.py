@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -18,7 +19,7 @@ class Progress:
         self.sizes = f"{problem.num_parameters} parameters, {problem.num_rows} residual rows"
         self.every = max(1, (last - first) // LINES)
         self.bar: Any = None
-        self.error = math.nan
+        self.error = self.validation = math.nan
 
     def __enter__(self) -> "Progress":
         if self.enabled and sys.stderr.isatty():
@@ -43,15 +44,23 @@ class Progress:
 
     def update(self, record: dict[str, Any]) -> None:
         """Shows a step."""
-        self.error = record["errors"].get("h1", self.error)
+        self.look(record)
         if self.bar is not None:
             self.bar.update(self.task, completed=record["step"], text=self.text(record))
         elif self.enabled and (record["step"] - self.first) % self.every == 0:
             print(f"{record['step']:>6}/{self.last}  {self.text(record)}", file=sys.stderr, flush=True)
 
+    def look(self, record: dict[str, Any]) -> None:
+        """Keeps what is evaluated now and then."""
+        self.error = record["errors"].get("h1", self.error)
+        if not math.isnan(validation := record.get("validation", math.nan)):
+            self.validation = validation
+
     def text(self, record: dict[str, Any]) -> str:
-        """loss, error, μ, rank and inner iterations, in a line."""
+        """loss, validation loss, error, μ, rank and inner iterations, in a line."""
         parts = [f"loss {record['loss']:.2e}"]
+        if not math.isnan(self.validation):
+            parts.append(f"validation {self.validation:.2e}")
         if not math.isnan(self.error):
             parts.append(f"H¹ {self.error:.2e}")
         if "mu" in record:
@@ -64,16 +73,16 @@ class Progress:
             parts.append(f"cg {int(record['inner_iterations'])}")
         return "  ".join(parts) + f"  {record['time']:.1f} s"
 
-    def finish(self, status: str, records: list[dict[str, Any]]) -> None:
-        """The last word."""
+    def finish(self, status: str, records: list[dict[str, Any]], diagnosis: Sequence[str] = ()) -> None:
+        """The last word, and a line for each thing that is wrong."""
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
         if self.enabled and records:
-            self.error = records[-1]["errors"].get("h1", self.error)
+            self.look(records[-1])
             count = records[-1]["step"]
             line = f"stopped after {count} {'step' if count == 1 else 'steps'} ({status})  {self.text(records[-1])}"
-            print(line, file=sys.stderr, flush=True)
+            print(line, *(f"natgrad: {sentence}" for sentence in diagnosis), sep="\n", file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

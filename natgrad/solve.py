@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from natgrad import host
+from natgrad.diagnosis import diagnose
 from natgrad.optim.memory import fit
 from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
@@ -25,6 +26,7 @@ from natgrad.progress import Progress
 from natgrad.stepping import Stepper, strong
 
 GIVE_UP = 10  # rejected steps in a row, each with ten times the damping of the one before
+NOTHING = {"validation": math.nan, "training": math.nan}  # in the record of a step that was not evaluated
 
 
 class History(Mapping):
@@ -33,8 +35,9 @@ class History(Mapping):
         history = ng.solve(problem, ng.NystromNGD(), steps=100).history
         plt.semilogy(history.time, history.loss)
 
-    `loss` is the loss after each step; errors are NaN at steps where they were not evaluated; `time` counts seconds of
-    stepping.
+    `loss` is the loss after each step; `time` counts seconds of stepping. `validation` is the loss at independent
+    points, of the blocks that can be drawn again, and `training` the loss of the same blocks at their own points; these
+    and the errors are NaN at steps where they were not evaluated.
     """
 
     def __init__(self, records: list[dict[str, Any]]):
@@ -43,7 +46,7 @@ class History(Mapping):
     def __getitem__(self, name: str) -> np.ndarray:
         if self._records and name not in self._records[0]:
             raise KeyError(f"no {name!r} in the history: it has {', '.join(self)}")
-        return np.asarray([record[name] for record in self._records])
+        return np.asarray([record.get(name, math.nan) for record in self._records])
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name.startswith("_"):
@@ -78,8 +81,10 @@ class Solution:
     """What training gave.
 
     `u` is the trained network, `errors` its relative errors against the exact solution (empty without one), `status`
-    why training ended, `time` the seconds of stepping, `compile_time` those of compilation. `state` goes on where it
-    ended: `ng.solve(problem, solver, steps=…, resume=solution)`.
+    why training ended, `time` the seconds of stepping, `compile_time` those of compilation. `validation` is the loss at
+    points the training never saw (NaN where there are none), and `diagnosis` says in short sentences what is wrong
+    where something is (see `natgrad.diagnosis`). `state` goes on where it ended:
+    `ng.solve(problem, solver, steps=…, resume=solution)`.
     """
 
     u: Callable = field(repr=False)
@@ -92,6 +97,8 @@ class Solution:
     steps: int
     time: float
     compile_time: float
+    validation: float = math.nan
+    diagnosis: tuple[str, ...] = ()
 
 
 def solve(
@@ -123,7 +130,7 @@ def solve(
         key: the randomness of the solver, a key that nothing else was drawn from; a fixed one by default.
         params: where to start; the problem's own network by default.
         resume: a solution to go on from, its state and history included.
-        evaluate_every: errors are evaluated every so many steps, and at the end.
+        evaluate_every: errors and the validation loss are evaluated every so many steps, and at the end.
         target_error, target_loss: stop at or below (the error is H¹).
         time_limit: stop after so many seconds of stepping.
         patience: stop when the loss has not fallen by 1 % within so many steps.
@@ -146,8 +153,7 @@ def solve(
         state = solver.init(problem, params, host.key(host.SOLVER) if key is None else key)
         records = []
     params, state = jax.tree.map(strong, (params, state))
-    errors_of = lambda problem, params: problem.errors(params)
-    evaluate = jax.jit(partial(everywhere, errors_of)) if problem.norms is not None else None
+    evaluate = _evaluation(problem)
 
     clock = records[-1]["time"] if records else 0.0
     begun = clock
@@ -178,8 +184,8 @@ def solve(
                         break
                     step, clock = at + place, end - (count - place) * pace
                     due = step % evaluate_every == 0 or step == last  # and then the last of its group
-                    errors = _floats(evaluate(problem, ahead[0])) if evaluate and due else {}
-                    record = {"step": step, "time": clock, "loss": loss, "errors": errors, **row}
+                    seen = evaluate(ahead[0], loss) if due else NOTHING
+                    record = {"step": step, "time": clock, "loss": loss, "errors": {}, **seen, **row}
                     records.append(record)
                     display.update(record)
                     rejected = 0 if row.get("accepted", True) else rejected + 1
@@ -195,25 +201,49 @@ def solve(
             status = "interrupted"
         kept = len(records) - at
         params, state = ahead if kept == count else before if kept == 0 else stepper(before, kept)[0]
-        errors = records[-1]["errors"] if records else {}
+        final: dict[str, Any] = records[-1] if records else {"errors": {}, **NOTHING}
         if records or status != "interrupted":  # else nothing was done, and nothing is worth waiting for
-            if evaluate and not errors:
-                errors.update(_floats(evaluate(problem, params)))
             if not math.isfinite(loss):
                 loss = _loss(problem, params)
-        display.finish(status, records)
+            if not evaluated(final):
+                final.update(evaluate(params, loss))
+        diagnosis = diagnose(records, problem, solver)
+        display.finish(status, records, diagnosis)
     return Solution(
         u=problem.solution(params),
         params=params,
         state=state,
         history=History(records),
         loss=loss,
-        errors=errors,
+        errors=final["errors"],
         status=status,
         steps=len(records),
         time=clock,
         compile_time=compile_time,
+        validation=final.get("validation", math.nan),
+        diagnosis=diagnosis,
     )
+
+
+def evaluated(record: Mapping[str, Any]) -> bool:
+    """Whether a step's record has what is evaluated now and then: errors, or the validation loss."""
+    return bool(record["errors"]) or math.isfinite(record.get("validation", math.nan))
+
+
+def _evaluation(problem: Problem) -> Callable[[PyTree, float], dict[str, Any]]:
+    """(params, loss) ↦ what an evaluation adds to a record; errors and validation are one program."""
+    if problem.norms is None and not problem.validated:
+        return lambda params, loss: dict(NOTHING)
+    both = lambda problem, params: (problem.errors(params), problem.validate(params))
+    compiled = jax.jit(partial(everywhere, both))
+
+    def evaluate(params: PyTree, loss: float) -> dict[str, Any]:
+        errors, checks = map(_floats, compiled(problem, params))
+        if checks:  # fresh points: the loss of the step's own points is what the display shows
+            checks["training"] = min(loss, checks.get("training", loss))
+        return {"errors": errors, **NOTHING, **checks}
+
+    return evaluate
 
 
 def _stop(

@@ -59,7 +59,9 @@ def test_run_report_and_the_rest(here, capsys):
     assert f"runs/poisson3d/{folder.name}: finished after 6 steps" in captured.out
     assert "21 parameters" in captured.err
     assert len(history(folder)) == 6
-    assert {path.name for path in (folder / "plots").iterdir()} == {"convergence.png", "solver.png", "fields.png"}
+    assert {path.name for path in (folder / "plots").iterdir()} == {
+        "convergence.png", "solver.png", "fields.png", "loss.png",
+    }  # fmt: skip
 
     assert natgrad("table", folder, "--format", "csv") == 0
     assert capsys.readouterr().out.startswith("optimizer,poisson3d error")
@@ -67,6 +69,7 @@ def test_run_report_and_the_rest(here, capsys):
     assert sorted(path.name for path in (here / "pictures").iterdir()) == [
         "convergence.png",
         "fields.png",
+        "loss.png",
         "solver.png",
     ]
     assert natgrad("report", folder, "-o", "page.html", "--quiet") == 0
@@ -115,7 +118,7 @@ def test_compare_reuses_what_is_there(here, capsys):
     assert all(path.stat().st_mtime_ns == when for path, when in first.items())
     overview = here / "runs" / "poisson3d" / "compare-small"
     assert {path.name for path in overview.iterdir()} == {
-        "table.md", "table.csv", "table.tex", "convergence.png", "solver.png",
+        "table.md", "table.csv", "table.tex", "convergence.png", "solver.png", "loss.png",
     }  # fmt: skip
     assert "| ngd-full " in out
     assert "| adam " in out

@@ -29,14 +29,15 @@ MAY_IMPORT = {
     "precondition": {"host", "linalg", "gramian", "parallel"},
     "optim": ABOVE_SOLVE,
     "progress": {"problem"},
+    "diagnosis": {"problem"},
     "optimistix": ABOVE_SOLVE | {"optim"},
     "optax": ABOVE_SOLVE | {"optim"},
     "lineax": {"linalg"},
     "stepping": {"problem"},
-    "solve": {"host", "optim", "parallel", "problem", "progress", "stepping"},
+    "solve": {"host", "diagnosis", "optim", "parallel", "problem", "progress", "stepping"},
     "zoo": {"host", "problem", "calculus", "networks", "domains", "fem", "optim"},
-    "experiment": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo"},
-    "cli": ABOVE_SOLVE | {"optim", "progress", "solve", "zoo", "experiment"},
+    "experiment": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo"},
+    "cli": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo", "experiment"},
     "__main__": {"cli"},
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

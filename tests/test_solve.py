@@ -106,6 +106,44 @@ def test_history_has_a_record_a_step(problem):
     assert float(solution.u(jnp.array([0.5]))) == float(problem.network(solution.params)(jnp.array([0.5])))
 
 
+@pytest.mark.usefixtures("group")
+@pytest.mark.parametrize("exact", [EXACT, None])
+def test_the_loss_at_other_points(exact):
+    """With the errors and without them: where asked for, and at the end; and it is what it says."""
+    problem = fit(exact=exact)
+    solution = solve(problem, 25, evaluate_every=10)
+    history = solution.history
+    for name in ("validation", "training"):
+        assert list(np.flatnonzero(~np.isnan(history[name])) + 1) == [10, 20, 25]
+    np.testing.assert_allclose(history.training[-1], solution.loss, rtol=1e-10)
+    assert solution.validation == history.validation[-1]
+    np.testing.assert_allclose(solution.validation, problem.validate(solution.params)["validation"], rtol=1e-10)
+    assert 0.5 < solution.validation / solution.loss < 2
+    early = solve(problem, 25, evaluate_every=10, target_loss=history.loss[12])
+    assert early.steps == 13
+    assert early.validation == early.history.validation[-1] > solution.validation
+
+
+def test_points_by_hand_have_no_validation(capsys):
+    x = LINE.interior(20, key=jax.random.key(1)).x
+    by_hand = ng.LeastSquares(Parabola(jnp.zeros(3)), fit=ng.Residual(lambda u, x: u(x) - EXACT(x), x))
+    solution = solve(by_hand, 4, progress=True)
+    assert np.isnan(solution.validation)
+    assert np.isnan(solution.history.validation).all()
+    assert "validation" not in capsys.readouterr().err
+
+
+def test_sensors_beside_an_equation():
+    """Their misfit, which no other points can have, is on neither side."""
+    sensors = ng.Residual(lambda u, x, y: u(x) - y, jnp.array([[0.3]]), data=jnp.array([50.0]))
+    inside = ng.Residual(lambda u, x: u(x) - EXACT(x), LINE.interior(20, key=jax.random.key(1)))
+    solution = solve(ng.LeastSquares(Parabola(jnp.zeros(3)), sensors=sensors, fit=inside), 3)
+    problem = ng.LeastSquares(Parabola(jnp.zeros(3)), sensors=sensors, fit=inside)
+    np.testing.assert_allclose(solution.history.training[-1], problem.losses(solution.params)["fit"], rtol=1e-10)
+    assert solution.history.training[-1] < solution.loss
+    assert 0.5 < solution.validation / solution.history.training[-1] < 2
+
+
 def test_history_says_what_it_has(problem):
     history = solve(problem, 2).history
     with pytest.raises(AttributeError, match="no 'mu' in the history: it has step, time, loss"):
@@ -271,6 +309,7 @@ def test_clean_lines_without_a_terminal(problem, capsys):
     assert lines[-1].startswith("stopped after 40 steps (steps)")
     assert f"loss {solution.loss:.2e}" in lines[-1]
     assert f"H¹ {solution.errors['h1']:.2e}" in lines[-1]
+    assert f"validation {solution.validation:.2e}" in lines[-1]
 
 
 def test_single_precision_warns_once(problem):

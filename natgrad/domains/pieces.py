@@ -2,9 +2,9 @@
 
 Every set that this package puts points on is one of those: a box is one piece and its boundary 2d; a polygon
 is its triangles and its boundary the edges; a ball and a sphere are one piece each; a space-time cylinder is
-the product of an interval with the pieces of the space domain. A set says how to carry cube points over
-(`place`) and which one-dimensional Gauss rules suit the axes of its cube (`axis_rules`); `sample` does the
-rest, for all sets and rules:
+the product of an interval with the pieces of the space domain, its bottom and top that of a number with them.
+A set says how to carry cube points over (`place`) and which one-dimensional Gauss rules suit the axes of its
+cube (`axis_rules`); `sample` does the rest, for all sets and rules:
 
 - monte-carlo: each point picks its piece with probability proportional to its measure; equal weights.
 - sobol: pieces get numbers of points in proportion to their measures, each its own scrambled sequence. A
@@ -93,6 +93,50 @@ class Cylinder(Pieces):
         return [rules.gauss_legendre(counts[0]), *self.base.axis_rules(counts[1:])]
 
 
+@dataclass(frozen=True)
+class Slice(Pieces):
+    """{t} × pieces: the base at one value of a first coordinate t."""
+
+    t: float
+    base: Pieces
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return self.base.dim
+
+    @property
+    def cube_dim(self) -> int:  # type: ignore[override]
+        return self.base.cube_dim
+
+    @property
+    def measures(self) -> np.ndarray:  # type: ignore[override]
+        return self.base.measures
+
+    def place(self, piece, u):
+        x, _ = self.base.place(piece, u)
+        xp = rules.namespace(x)
+        return xp.concatenate([xp.full((len(x), 1), self.t, x.dtype), x], axis=1), None
+
+    def axis_counts(self, n, piece):
+        return self.base.axis_counts(n, piece)
+
+    def axis_rules(self, counts):
+        return self.base.axis_rules(counts)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How points were drawn: so many, of these pieces, by this rule."""
+
+    pieces: Pieces
+    rule: str
+    count: int
+
+    def again(self, n: int, key: PRNGKeyArray) -> Points:
+        """n others. A Gauss rule has no others of its kind: a Sobol sequence takes its place."""
+        return sample(self.pieces, n, key, "sobol" if self.rule == "gauss" else self.rule)
+
+
 def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rule: str) -> Points:
     """n points on a set by one of the rules, with weights that sum to its measure (see the module's head).
 
@@ -112,7 +156,8 @@ def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rul
     x, normals = pieces.place(piece, u)
     dtype = jnp.result_type(float)
     outward = None if normals is None else host.array(normals, dtype)
-    return Points(host.array(x, dtype), host.array(weights, dtype), outward)
+    drawn = Drawn(pieces, rule, len(weights))
+    return Points(host.array(x, dtype), host.array(weights, dtype), outward, origin=(drawn,))
 
 
 def _monte_carlo(pieces: Pieces, n: int, key):

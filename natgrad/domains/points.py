@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from natgrad import host
+from natgrad.domains import rules
 
 if TYPE_CHECKING:
     from natgrad.domains.domain import Domain
@@ -20,7 +22,8 @@ class Points(eqx.Module):
     """Points with weights, so that ∫ f ≈ Σᵢ weightsᵢ f(xᵢ).
 
     Boundary points carry outward unit normals; those of a space-time boundary have time component 0. Points
-    in the interior of a domain remember it, so that independent ones can be drawn to measure errors on.
+    in the interior of a domain remember it, so that independent ones can be drawn to measure errors on. All points
+    of a domain remember how they were drawn: `redraw` gives others of the same kind.
     `Points` is a pytree and checks nothing when it is built; `as_points` does.
 
         square = Box([0, 0], [1, 1])
@@ -32,6 +35,8 @@ class Points(eqx.Module):
     weights: Float[Array, "n"]
     normals: Float[Array, "n d"] | None = None
     domain: Domain | None = eqx.field(static=True, default=None)
+    #: How the points were drawn, part by part in their order (`pieces.Drawn`); None for points given by hand.
+    origin: tuple[Any, ...] | None = eqx.field(static=True, default=None)
 
     def __len__(self) -> int:
         return self.x.shape[0]
@@ -49,6 +54,22 @@ class Points(eqx.Module):
         """The weighted sum of values given at the points."""
         return jnp.tensordot(self.weights, values, axes=1)
 
+    def redraw(self, n: int, key: PRNGKeyArray) -> Points | None:
+        """About n independent points of the same sets, each part with its share of them and with weights of the same
+        sum; by a Sobol sequence where these are a Gauss rule's. None for points given by hand, or picked by hand."""
+        if self.origin is None or sum(part.count for part in self.origin) != len(self):
+            return None
+        sizes = np.array([part.count for part in self.origin])
+        counts = [max(1, m) for m in rules.apportion(n, sizes)]
+        ends, keys = np.cumsum(sizes), host.split(key, len(sizes))
+        blocks = []
+        for part, count, sub, end in zip(self.origin, counts, keys, ends, strict=True):
+            fresh = part.again(count, sub)
+            weights, own = host.numpy(fresh.weights), host.numpy(self.weights)[end - part.count : end]
+            scaled = weights * (own.sum() / weights.sum())  # by 1, unless somebody has scaled them
+            blocks.append(dataclasses.replace(fresh, weights=host.array(scaled, fresh.x.dtype)))
+        return Points.concatenate(*blocks)
+
     def __add__(self, other: Points) -> Points:
         if not isinstance(other, Points):
             return NotImplemented
@@ -56,27 +77,32 @@ class Points(eqx.Module):
 
     @staticmethod
     def concatenate(*blocks: Points) -> Points:
-        """One block out of several, with normals only where every block has them, and without a domain."""
+        """One block out of several, with normals only where every block has them, and without a domain. It can be drawn
+        again where every block can."""
         if not blocks:
             raise ValueError("Points.concatenate needs at least one block of points, got none")
         dims = sorted({block.dim for block in blocks})
         if len(dims) > 1:
             raise ValueError(f"blocks of points of different dimensions {dims} cannot be concatenated")
         normals = [block.normals for block in blocks if block.normals is not None]
+        origins = [block.origin for block in blocks if block.origin is not None]
         return Points(
             _join([block.x for block in blocks]),
             _join([block.weights for block in blocks]),
             _join(normals) if len(normals) == len(blocks) else None,
+            origin=sum(origins, ()) if len(origins) == len(blocks) else None,
         )
 
 
 def as_points(x: Points | Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"] | None = None) -> Points:
     """Checked points from a plain array; the weights default to 1/n, which makes sums means.
 
-    Given `Points`, checks them, and replaces their weights where `weights` is given. Values are looked at
-    only where they are concrete: under jit the shapes alone are checked.
+    Given `Points`, checks them, and replaces their weights where `weights` is given: nobody knows then how to draw
+    others with such weights. Values are looked at only where they are concrete: under jit the shapes alone are
+    checked.
     """
     normals, domain = (x.normals, x.domain) if isinstance(x, Points) else (None, None)
+    origin = x.origin if isinstance(x, Points) and weights is None else None
     if isinstance(x, Points) and weights is None:
         weights = x.weights
     x = _as_floats(x.x if isinstance(x, Points) else x, "points")
@@ -96,7 +122,7 @@ def as_points(x: Points | Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"
             raise ValueError(f"{name} must be finite, got {bad} entries that are NaN or infinite")
     if bad := _count(weights, lambda v: v < 0):
         raise ValueError(f"weights must not be negative, got {bad} of {n} below zero")
-    return Points(x, weights, normals, domain)
+    return Points(x, weights, normals, domain, origin)
 
 
 def require_inside(domain: Domain, points: Points | Float[ArrayLike, "n d"], name: str = "points") -> None:

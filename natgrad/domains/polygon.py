@@ -16,6 +16,8 @@ from natgrad.domains.pieces import Pieces, sample
 from natgrad.domains.points import Points
 from natgrad.domains.triangulate import check_simple, signed_area, triangulate
 
+Vertex = tuple[float, float]
+
 
 class Polygon(Domain):
     """The inside of a closed polygonal line that does not meet itself, in either orientation.
@@ -73,12 +75,13 @@ class Polygon(Domain):
         return sample(self.boundary_pieces(edges), n, key, rule)
 
     def interior_pieces(self) -> Pieces:
-        return Triangles(np.array(self.vertices)[np.array(self.triangles)])
+        return Triangles(tuple(tuple(self.vertices[i] for i in corners) for corners in self.triangles))
 
     def boundary_pieces(self, edges: Sequence[int] | None = None) -> Pieces:
         a, b = self._ends(float)
         chosen = _check_edges(range(len(a)) if edges is None else edges, len(a))
-        return Edges(a[chosen], b[chosen], float(np.sign(signed_area(a))))
+        starts, ends = (tuple(map(tuple, v[chosen].tolist())) for v in (a, b))
+        return Edges(starts, ends, float(np.sign(signed_area(a))))
 
     def bounds(self):
         return tuple(map(min, zip(*self.vertices, strict=True))), tuple(map(max, zip(*self.vertices, strict=True)))
@@ -88,22 +91,22 @@ class Polygon(Domain):
         return starts, np.roll(starts, -1, axis=0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Triangles(Pieces):
     """Triangles (p, 3, 2). The cube maps to v₀ + s ((1 - t)(v₁ - v₀) + t (v₂ - v₀)) with s = √u₀, t = u₁."""
 
-    corners: np.ndarray
+    corners: tuple[tuple[Vertex, ...], ...]
 
     dim = 2
     cube_dim = 2
 
     @property
     def measures(self) -> np.ndarray:  # type: ignore[override]
-        return np.array([signed_area(triangle) for triangle in self.corners])
+        return np.array([signed_area(np.array(triangle)) for triangle in self.corners])
 
     def place(self, piece, u):
         xp = rules.namespace(u)
-        corners = xp.asarray(self.corners, u.dtype)[piece]
+        corners = xp.asarray(np.array(self.corners), u.dtype)[piece]
         s, t = xp.sqrt(u[:, :1]), u[:, 1:]
         return (1 - s) * corners[:, 0] + s * ((1 - t) * corners[:, 1] + t * corners[:, 2]), None
 
@@ -115,12 +118,12 @@ class Triangles(Pieces):
         return [(s**2, weights), rules.gauss_legendre(counts[1])]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Edges(Pieces):
     """Segments from starts to ends, (p, 2) each, of a polygon of orientation +1 (counter-clockwise) or -1."""
 
-    starts: np.ndarray
-    ends: np.ndarray
+    starts: tuple[Vertex, ...]
+    ends: tuple[Vertex, ...]
     orientation: float
 
     dim = 1
@@ -128,13 +131,13 @@ class Edges(Pieces):
 
     @property
     def measures(self) -> np.ndarray:  # type: ignore[override]
-        return np.linalg.norm(self.ends - self.starts, axis=1)
+        return np.linalg.norm(np.subtract(self.ends, self.starts), axis=1)
 
     def place(self, piece, u):
-        tangents = self.orientation * (self.ends - self.starts) / self.measures[:, None]
+        tangents = self.orientation * np.subtract(self.ends, self.starts) / self.measures[:, None]
         normals = np.stack([tangents[:, 1], -tangents[:, 0]], axis=1)
         starts, ends, normals = (
-            rules.namespace(u).asarray(v, u.dtype)[piece] for v in (self.starts, self.ends, normals)
+            rules.namespace(u).asarray(np.array(v), u.dtype)[piece] for v in (self.starts, self.ends, normals)
         )
         return (1 - u) * starts + u * ends, normals
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import equinox as eqx
-import numpy as np
 
 from natgrad import host
-from natgrad.domains import rules
 from natgrad.domains.box import Box, Face
 from natgrad.domains.domain import Domain, as_number
-from natgrad.domains.pieces import Cylinder, Pieces, sample
+from natgrad.domains.pieces import Cylinder, Pieces, Slice, sample
 from natgrad.domains.points import Points
 
 
@@ -110,11 +108,11 @@ class SpaceTime(Domain):
 
     def initial(self, n, *, key=None, rule="monte-carlo") -> Points:
         """n points at the first time, with weights that sum to |Ω|."""
-        return _at_time(self.time.a, self.space.interior(n, key=key, rule=rule))
+        return sample(Slice(self.time.a, self.space.interior_pieces()), n, key, rule)
 
     def final(self, n, *, key=None, rule="monte-carlo") -> Points:
         """n points at the last time, with weights that sum to |Ω|."""
-        return _at_time(self.time.b, self.space.interior(n, key=key, rule=rule))
+        return sample(Slice(self.time.b, self.space.interior_pieces()), n, key, rule)
 
     def interior_pieces(self) -> Pieces:
         return Cylinder(self.time.a, self.time.b, self.space.interior_pieces())
@@ -129,9 +127,3 @@ class SpaceTime(Domain):
 
 def _both(a, b):
     return host.array(host.numpy(a) & host.numpy(b))
-
-
-def _at_time(t: float, points: Points) -> Points:
-    x = host.numpy(points.x)
-    column = np.full((len(points), 1), t, x.dtype)
-    return Points(host.array(rules.namespace(x).concatenate([column, x], axis=1)), points.weights)

@@ -124,4 +124,5 @@ def sentence(result: dict[str, Any]) -> str:
     loss = "loss not finite" if result["loss"] is None else f"loss {result['loss']:.2e}"
     status = "finished" if result["status"] == "steps" else result["status"]
     steps = f"{result['steps']} {'step' if result['steps'] == 1 else 'steps'}"
-    return f"{status} after {steps}, {result['time']:.1f} s: {loss}{errors}{plateau}"
+    wrong = "".join(f"  ({sentence.partition(':')[0]})" for sentence in result.get("diagnosis", ()))
+    return f"{status} after {steps}, {result['time']:.1f} s: {loss}{errors}{plateau}{wrong}"

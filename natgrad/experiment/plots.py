@@ -41,6 +41,8 @@ def plot(runs: Sequence[Run], folder: Path, *, fields: bool = True) -> list[Path
         written.append(convergence(members, folder / f"{prefix}convergence.png"))
         if any(np.isfinite(run.column("mu")).any() for g in members for run in g.runs):
             written.append(internals(members, folder / f"{prefix}solver.png"))
+        if any(np.isfinite(run.column("validation")).any() for g in members for run in g.runs):
+            written.append(losses(members, folder / f"{prefix}loss.png"))
         if fields:
             for g in members:
                 name = "fields.png" if len(groups) == 1 else f"{prefix}fields-{_slug(g.label)}.png"
@@ -66,6 +68,21 @@ def convergence(groups: Sequence[Group], path: Path) -> Path:
         if _spread(groups, against) > 20:
             axis.set_xscale("log")
     axes[0].set_ylabel(title)
+    return _finish(figure, axes[0], groups, path)
+
+
+def losses(groups: Sequence[Group], path: Path) -> Path:
+    """The loss against iterations and time, and dashed beside it the loss at independent points: medians over seeds."""
+    figure, axes = _subplots(1, 2, (10.5, 4.2), sharey=True)
+    for axis, against in zip(axes, ("step", "time"), strict=True):
+        for g, style in zip(groups, styles(groups), strict=True):
+            for name, line, end in (("loss", "-", ""), ("validation", "--", ", at independent points")):
+                x, _, middle, _ = curve(g, name, against)
+                axis.plot(x, middle, label=g.label + end, **{**_line(style), "linestyle": line})
+        axis.set(yscale="log", xlabel="iterations" if against == "step" else "time stepping [s]")
+        if _spread(groups, against) > 20:
+            axis.set_xscale("log")
+    axes[0].set_ylabel("loss")
     return _finish(figure, axes[0], groups, path)
 
 

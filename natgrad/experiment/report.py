@@ -21,7 +21,8 @@ from natgrad.experiment.tables import table
 
 POINTS = 400  # of a curve at most
 QUANTITIES = {
-    "h1": "relative H¹ error", "l2": "relative L² error", "loss": "loss", "mu": "damping μ", "rank": "rank ℓ",
+    "h1": "relative H¹ error", "l2": "relative L² error", "loss": "loss",
+    "validation": "loss at independent points", "mu": "damping μ", "rank": "rank ℓ",
     "inner_iterations": "inner iterations", "step_size": "step size α",
 }  # fmt: skip
 DASHES = {"-": "", "--": "7 4", ":": "2 3", "-.": "7 3 2 3"}
@@ -111,6 +112,7 @@ def _run(run: Run) -> str:
     if result:
         facts += [f"{result['steps']} steps in {result['time']:.4g} s", f"{result['parameters']} parameters"]
         facts += [f"{name} {value:.2e}" for name, value in result["errors"].items()]
+        facts += run.diagnosis
         facts += [result["device"], result["dtype"]]
     versions = ", ".join(f"{name} {version}" for name, version in run.config.get("versions", {}).items())
     command = shlex.join(run.config.get("command", []))

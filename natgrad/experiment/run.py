@@ -20,12 +20,13 @@ from typing import Any
 
 import jax
 
+from natgrad.diagnosis import diagnose
 from natgrad.experiment import checkpoint as checkpoints
 from natgrad.experiment.config import Config, Prepared, difference, keys, prepare
 from natgrad.experiment.files import read_json, write_json
 from natgrad.experiment.history import Journal, matches, plateau, read
 from natgrad.parallel import agree, by_first, by_first_alone
-from natgrad.solve import History, Solution, solve
+from natgrad.solve import History, Solution, evaluated, solve
 
 STALE = ("result.json", "plots")  # once the run goes on
 PARTS = ("config.json", "history.jsonl", "checkpoint", *STALE)
@@ -142,6 +143,7 @@ def last_checkpoint(folder: Path, prepared: Prepared, key: Any, say: Say) -> tup
     solution = Solution(
         prepared.problem.solution(params), params, state, History(records),
         last["loss"], last["errors"], status, header["step"], header["time"], 0.0,
+        last.get("validation", math.nan), diagnose(records, prepared.problem, prepared.solver),
     )  # fmt: skip
     return solution, header["history"]["bytes"]
 
@@ -172,10 +174,11 @@ def train(
     """The solve itself, with history, checkpoints and signals; a process without a journal writes nothing."""
     record = prepared.record
     writer = checkpoints.Writer(folder / "checkpoint", record["fingerprint"])
-    now: dict[str, Any] = {"step": 0, "time": 0.0, "errors": {}}
+    now: dict[str, Any] = {"step": 0, "time": 0.0, "evaluated": False}
     done, begun = (start.steps, start.time) if start else (0, 0.0)
     if start is not None and done:
         now.update(start.history.records[-1])
+        now["evaluated"] = evaluated(now)
 
     def save(params: Any, state: Any, status: str | None = None) -> None:
         if journal is not None and (status is not None or writer.due(now["time"] - begun)):
@@ -185,6 +188,7 @@ def train(
 
         def callback(entry: dict[str, Any]) -> str | None:
             now.update(entry)
+            now["evaluated"] = evaluated(entry)
             if journal is not None:
                 journal.append(entry)
             now["stopped"] = bool(agree(asked()))
@@ -205,7 +209,8 @@ def train(
             progress=not quiet,
         )
     ended = solution.status != "interrupted"
-    if journal is not None and ended and solution.steps and solution.errors and not now["errors"]:
+    out_of_turn = solution.steps and not now["evaluated"] and evaluated(solution.history.records[-1])
+    if journal is not None and ended and out_of_turn:
         journal.amend(solution.history.records[-1])
     if ended or now.get("stopped"):
         save(solution.params, solution.state, solution.status)
@@ -249,7 +254,9 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
         "parameters": problem.num_parameters,
         "rows": prepared.rows,
         "loss": solution.loss,
+        "validation": solution.validation,
         "errors": solution.errors,
+        "diagnosis": list(solution.diagnosis),
         "plateau": where,
         "norm": norm,
         "time": solution.time,

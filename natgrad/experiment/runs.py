@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config, prepare
 from natgrad.experiment.files import read_json
@@ -36,6 +37,16 @@ class Run:
     @property
     def status(self) -> str:
         return self.result.get("status", "unfinished")
+
+    @property
+    def diagnosis(self) -> tuple[str, ...]:
+        """What is wrong with it, in sentences."""
+        return tuple(self.result.get("diagnosis", ()))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether its loss at other points than those of training says that it is no solution."""
+        return any(sentence.startswith(EXHAUSTED) for sentence in self.diagnosis)
 
     @property
     def norm(self) -> str:

@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
+from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment.runs import Group, Run, group, rank
 
 FORMATS = ("markdown", "csv", "latex")
@@ -27,12 +28,15 @@ def table(runs: Sequence[Run], form: str = "markdown") -> str:
 
 
 def cell(entry: Cell, number: Callable[[float], str], dash: str = "–") -> str:
-    """`error (time)`, with quartiles where there are several seeds, and a word where the runs broke down."""
+    """`error (time)`, with quartiles where there are several seeds, and a word where the runs broke down or fit nothing
+    but their points."""
     if entry is None:
         return dash
     error, time = entry.quartiles("error"), entry.quartiles("time")
     broken = sum(run.status in ("not finite", "no descent") for run in entry.runs)
     note = f" {broken} of {len(entry.runs)} broke down" if broken else ""
+    if exhausted := sum(run.exhausted for run in entry.runs):
+        note += f" {exhausted} of {len(entry.runs)} with {EXHAUSTED}"
     if error is None or time is None:
         return (dash + note).strip()
     if len(entry.runs) == 1:

@@ -189,6 +189,16 @@ class Problem(eqx.Module):
         """Relative errors against the exact solution ({} where none was given)."""
         return {} if self.norms is None else self.norms(self.network(params))
 
+    @property
+    def validated(self) -> bool:
+        """Whether `validate` has something to say."""
+        return False
+
+    def validate(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+        """The `validation` loss, at points independent of those of training, of the blocks that can be drawn again;
+        and their `training` loss, where that is not the whole loss. {} where no block can."""
+        return {}
+
 
 class Sealed(eqx.Module):
     """A network of which JAX sees the arrays alone: activations and flags among its leaves are kept aside.

@@ -61,6 +61,9 @@ class Energy(eqx.Module):
 class EnergyMinimization(Problem):
     """Σ w e(u, x) over named blocks, minimized in the metric the blocks give.
 
+    An energy has no validation loss: it is not zero at the solution, so that energies at other points differ by the
+    error of the quadrature, and their ratio says nothing. Give `exact`, or compare energies at two sets of points.
+
     problem = ng.EnergyMinimization(
         network,
         interior=ng.Energy(lambda u, x: 0.5 * jnp.sum(ng.gradient(u, x) ** 2) - f(x) * u(x),

@@ -43,7 +43,7 @@ class ResidualFunction(LeastSquares):
     def __init__(self, fn: Callable, params: PyTree, *args: PyTree, forward: bool = False):
         if not callable(fn):
             raise ValueError(f"ResidualFunction takes a function of the parameters first, got {type(fn).__name__}")
-        self.fn, self.norms = fn, None
+        self.fn, self.norms, self.validation = fn, None, None
         self.params, self.static = jax.tree.map(host.array, params), jax.tree.map(host.array, args)
         leaves = jax.tree.leaves(self.params)
         if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):

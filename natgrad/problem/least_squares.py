@@ -5,6 +5,7 @@ The features of the metric are the residuals themselves, so the gradient Jᵀ W 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -19,6 +20,7 @@ from natgrad.problem.base import Features, Network, Problem, check_block, partit
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.units import check_units
+from natgrad.problem.validation import Validation, independent, validation
 
 
 class Residual(eqx.Module):
@@ -30,7 +32,8 @@ class Residual(eqx.Module):
             function `key ↦ points`, such as `lambda key: cube.interior(1000, key=key)`, draws fresh ones every step
             (quasi-Newton methods, which compare the gradients of two steps, stay with the first).
         data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients; or
-            a function of the points that gives them, such as `lambda points: points.normals`.
+            a function of the points that gives them, such as `lambda points: points.normals`. As a function they are
+            known at other points too, and the block can be validated (`Solution.validation`).
         weight: multiplies the block's weights (a penalty on a boundary term, say).
     """
 
@@ -39,6 +42,8 @@ class Residual(eqx.Module):
     data: tuple[Array, ...]
     weight: float = eqx.field(static=True)
     draw: Callable | None = eqx.field(static=True)
+    #: points ↦ their data; None where the data are arrays, known at these points alone.
+    tabulate: Callable | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -54,12 +59,23 @@ class Residual(eqx.Module):
             raise ValueError(f"the weight of a residual must be one positive and finite number, got {weight}")
         self.fn, self.weight = fn, float(weight)
         if callable(points):  # the problem has a key for each of its blocks; here shapes are enough
-            self.draw = Draw(points, data, self.weight)
+            self.draw, self.tabulate = Draw(points, data, self.weight), None
             self.points, self.data = jax.eval_shape(self.draw.blocks, host.key(host.FRESH))
             return
         self.draw = None
         self.points = points if isinstance(points, Points) else as_points(points)
         self.data = check_data(data(self.points) if callable(data) else data, len(self.points))
+        self.tabulate = Tabulate(data) if callable(data) or not self.data else None
+
+
+@dataclass(frozen=True)
+class Tabulate:
+    """points ↦ their data as a tuple of arrays, of a user's function; nothing without one."""
+
+    data: Any
+
+    def __call__(self, points: Points) -> tuple[Array, ...]:
+        return check_data(self.data(points), len(points)) if callable(self.data) else ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +83,7 @@ class Draw:
     """key ↦ the inputs and weights of a block with fresh points; equal where its functions are."""
 
     points: Callable
-    data: Any
+    data: Tabulate
     weight: float
 
     def __call__(self, key: PRNGKeyArray) -> tuple[tuple[Array, ...], Float[Array, " n"]]:
@@ -109,6 +125,7 @@ class LeastSquares(Problem):
     static: PyTree
     features: tuple[Features, ...]
     norms: ErrorNorms | None
+    validation: Validation | None
     least_squares: ClassVar[bool] = True
     caution: ClassVar[float] = 1e-4
 
@@ -131,6 +148,8 @@ class LeastSquares(Problem):
         check_units(network, [(f.name, blocks[f.name].fn, f.inputs) for f in self.features])
         points = [block.points for block in blocks.values()]
         self.norms = evaluation_norms(exact, evaluation, points, network, self.dtype)
+        others = [partial(independent, b.points, b.draw, b.tabulate, b.weight) for b in blocks.values()]
+        self.validation = validation(self.features, others, self.dtype)
 
     def residuals(self, params: PyTree) -> dict[str, Float[Array, "n k"]]:
         """The residuals of each block, by name."""
@@ -144,6 +163,15 @@ class LeastSquares(Problem):
 
     def loss(self, params: PyTree) -> Float[Array, ""]:
         return sum(self.losses(params).values(), start=jnp.zeros((), self.dtype))
+
+    @property
+    def validated(self) -> bool:
+        return self.validation is not None
+
+    def validate(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+        if self.validation is None:
+            return {}
+        return self.validation(self.network(params), lambda: self.losses(params))
 
     def covector(self, params: PyTree) -> Float[Array, " rows"]:
         """W^½ r."""

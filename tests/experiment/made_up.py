@@ -10,9 +10,10 @@ TINY = {"width": 8, "depth": 1, "interior": 60, "boundary": 30}
 
 def made_up(
     folder: Path, optimizer="nystrom-gaussian", seed=0, problem="poisson3d", steps=100, rate=0.1, floor=1e-4,
-    second=0.01, preset="small", recipe="default", status="steps", solver=None, every=5,
+    second=0.01, preset="small", recipe="default", status="steps", solver=None, every=5, gap=None, diagnosis=(),
 ):  # fmt: skip
-    """A run whose error falls like exp(−rate k) to its floor, `second` seconds a step; the folder."""
+    """A run whose error falls like exp(−rate k) to its floor, `second` seconds a step, and whose validation loss is
+    `gap` times its loss; the folder."""
     folder.mkdir(parents=True)
     natural = optimizer not in ("adam", "bfgs", "lbfgs", "ssbroyden")
     records = []
@@ -20,6 +21,7 @@ def made_up(
         error = floor + np.exp(-rate * k)
         errors = {"h1": error, "l2": error / 3} if k % every == 0 else {}
         record = {"step": k, "time": second * k, "loss": error**2, "errors": errors, "step_size": 1.0}
+        record["validation"] = gap * error**2 if gap and errors else None
         inner = {"mu": error**4, "rank": 10 + k // 10, "inner_iterations": 5 + k % 3, "inner_residual": 1e-9}
         records.append({**record, **(inner if natural else dict.fromkeys(inner))})
     config = {
@@ -34,6 +36,7 @@ def made_up(
         **{name: config[name] for name in ("problem", "optimizer", "recipe", "preset", "seed", "dtype", "versions")},
         "status": status, "steps": steps, "parameters": 41, "loss": records[-1]["loss"], "time": records[-1]["time"],
         "errors": records[-1]["errors"], "compile_time": 1.0, "device": "cpu: none",
+        "diagnosis": list(diagnosis),
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "result.json").write_text(json.dumps(result))

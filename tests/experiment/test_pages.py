@@ -150,6 +150,41 @@ def test_pictures(home, tmp_path):
         assert height > 500
 
 
+def test_the_loss_at_other_points_is_drawn_beside_that_of_training(tmp_path, monkeypatch):
+    """Dashed, in the colour of its run, and on the page to choose."""
+    made_up(tmp_path / "one", gap=7.0)
+    made_up(tmp_path / "other", "adam", gap=3.0)
+    drawn = []
+    monkeypatch.setattr(plots, "_finish", lambda figure, axis, groups, path: drawn.append(axis) or path)
+    plots.losses(group(find([tmp_path])), tmp_path / "loss.png")
+    curves = {line.get_label(): line for line in drawn[0].get_lines()}
+    assert len(curves) == 4
+    for name, gap in (("nystrom-gaussian", 7.0), ("adam", 3.0)):
+        loss, validation = curves[name], curves[f"{name}, at independent points"]
+        assert (loss.get_linestyle(), validation.get_linestyle()) == ("-", "--")
+        assert loss.get_color() == validation.get_color()
+        assert len(validation.get_xdata()) == 20 < len(loss.get_xdata()) == 100
+        np.testing.assert_allclose(validation.get_ydata()[-1], gap * loss.get_ydata()[-1])
+    monkeypatch.undo()
+    assert tmp_path / "pictures" / "loss.png" in plots.plot(find([tmp_path]), tmp_path / "pictures", fields=False)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page(find([tmp_path]), fields=False), re.DOTALL)[1])
+    assert all("validation" in series["curves"] for series in data["chart0"]["series"])
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_tables_and_pages_mark_runs_that_fit_their_points_alone(tmp_path, form):
+    wrong = "points exhausted: the loss at other points is 2, 1e+09 times the 2e-09 at those of training; take more"
+    for seed in range(3):
+        made_up(tmp_path / f"bad{seed}", "adam", seed, diagnosis=[wrong] if seed else [])
+        made_up(tmp_path / f"good{seed}", "ngd-full", seed, diagnosis=["the rank is at its cap of 50: raise max_rank"])
+    lines = table(find([tmp_path]), form).splitlines()
+    assert ["2 of 3 with points exhausted" in line for line in lines if "adam" in line] == [True]
+    assert ["exhausted" in line for line in lines if "ngd-full" in line] == [False]
+    text = page(find([tmp_path]), fields=False)
+    assert text.count(wrong) == 2
+    assert text.count("the rank is at its cap") == 3
+
+
 def test_optimizers_keep_their_colours(home):
     groups = [g for g in group(find([home])) if g.problem == "poisson3d"]
     colours = {g.label: s["color"] for g, s in zip(groups, plots.styles(groups), strict=True)}

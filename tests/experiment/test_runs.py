@@ -66,6 +66,41 @@ def test_the_history_has_a_line_a_step(trained):
     assert result["plateau"]["error"] >= best
 
 
+def test_the_loss_at_other_points_is_kept(trained):
+    folder, result, _ = trained
+    records = history(folder)
+    assert [r["step"] for r in records if r["validation"] is not None] == [2, 4, 6, 8, 10, 12, 14, 15]
+    assert records[-1]["validation"] == result["validation"] > 0
+    assert records[-1]["training"] == records[-1]["loss"]
+    assert result["diagnosis"] == []
+    assert load(folder).series("validation")[1][-1] == result["validation"]
+
+
+def test_a_run_that_ends_between_evaluations_writes_its_last_one(tmp_path):
+    result = run(config("adam", steps=40, evaluate_every=30, time_limit=1e-9), tmp_path / "run", quiet=True)
+    assert result["status"] == "time"
+    records = history(tmp_path / "run")
+    assert len(records) == result["steps"] < 30
+    assert records[-1]["errors"] == result["errors"] != {}
+    assert records[-1]["validation"] == result["validation"] > 0
+    assert all(record["validation"] is None for record in records[:-1])
+
+
+def test_a_diagnosis_survives_a_lost_result(tmp_path, monkeypatch):
+    """A run that has nothing left to do is read from its checkpoint, and says the same of itself."""
+    folder = tmp_path / "run"
+    monkeypatch.setattr("natgrad.diagnosis.FAR", 0.0)
+    monkeypatch.setattr("natgrad.diagnosis.SMALL", 0.0)
+    result = run(config("adam", steps=4), folder, quiet=True)
+    assert result["diagnosis"][0].startswith("points exhausted")
+    assert load(folder).exhausted
+    (folder / "result.json").unlink()
+    again = run(config("adam", steps=4), folder, quiet=True, resume=True, say=lambda text: None)
+    assert {name: again[name] for name in ("diagnosis", "validation")} == {
+        name: result[name] for name in ("diagnosis", "validation")
+    }
+
+
 def test_time_counts_stepping_alone(trained):
     """Not compilation, nor errors, nor checkpoints: it is the sum of the steps' own times, a part of the whole."""
     folder, result, wall = trained

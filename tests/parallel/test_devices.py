@@ -33,6 +33,12 @@ def test_products_of_energies_and_finite_elements(name):
     assert max(found.values()) < 1e-12, found
 
 
+def test_the_loss_at_other_points_is_that_of_one_device():
+    found = ask("validation", 3)
+    assert set(found) == {"validation", "training"}
+    assert max(found.values()) < 1e-13, found
+
+
 def test_iterates_are_those_of_one_device():
     rows = ask("iterates", "full", [1, 4], 5)
     assert [count for count, _, _ in rows] == [1, 4]

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ import natgrad as ng
 from natgrad import linalg
 from natgrad.gramian import gramian
 from natgrad.optim.kernel import Kernel
-from natgrad.parallel import devices, shard
+from natgrad.parallel import devices, everywhere, shard
 
 jax.config.update("jax_enable_x64", True)
 
@@ -125,6 +126,15 @@ def iterates(name, counts, steps, *sizes):
         reference = solution.params if reference is None else reference
         rows.append([count, relative(solution.params, reference), solution.errors["h1"]])
     return rows
+
+
+def validation(count):
+    """How far the loss at other points, and the training loss of the same blocks, are from one device's."""
+    sensors = ng.Residual(lambda u, x: u(x) - 1.0, jnp.ones((5, 2)))
+    pde = ng.Residual(lambda u, x: ng.laplacian(u, x) - exact(x), SQUARE.interior(37, key=jax.random.key(1)))
+    one = ng.LeastSquares(network(), pde=pde, sensors=sensors)
+    found = jax.jit(partial(everywhere, lambda problem, params: problem.validate(params)))
+    return jax.tree.map(relative, found(shard(one, devices(count)), one.params), found(one, one.params))
 
 
 def collectives(count):

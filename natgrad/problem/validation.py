@@ -1,0 +1,94 @@
+"""The loss at points nobody trained on: ½ Σ w |r(u_θ, x')|² with x' drawn independently of the x of training.
+
+A network with more freedom than its points hold it by makes the residual small at the points and lets it peak between
+them. The training loss cannot see that; a mean square over independent points of the same sets can. Every block draws
+its own: those of a domain as its `Points` say how (`Points.redraw`), fresh ones by another key. Blocks that cannot be
+drawn again, points given by hand or data that belong to their own points alone, are left out, and the comparison is
+with the training loss of the others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from natgrad import host
+from natgrad.domains import Points
+from natgrad.parallel import total
+from natgrad.problem.base import Features, Network
+
+SEED = 20_261_117  # a stream of its own, neither a training key's nor that of the points of the errors
+LEAST = 1_000  # points a block: a layer of a thousandth of the domain is then seen more often than not
+MOST = 20_000  # a mean square is known to a few percent long before; larger blocks pay less than once more their loss
+DRAWS = 50  # of fresh points at most, where a draw has few
+
+Sample = tuple[tuple[Array, ...], Float[Array, " n"]]  # the inputs of a block, and its weights
+
+
+def independent(
+    points: Points,
+    draw: Callable[[PRNGKeyArray], Sample] | None,
+    tabulate: Callable[[Points], tuple[Array, ...]] | None,
+    weight: float,
+    key: PRNGKeyArray,
+) -> Sample | None:
+    """A block's inputs and weights at other points, `LEAST` to `MOST`; None where it has none.
+
+    `draw` is that of blocks with fresh points at every step; the others have `points`, and their data by `tabulate`.
+    """
+    n = min(max(len(points), LEAST), MOST)
+    if draw is not None:
+        return _several(draw, host.split(key, min(-(-n // len(points)), DRAWS)))
+    fresh = None if tabulate is None else points.redraw(n, key)
+    if fresh is None or tabulate is None:
+        return None
+    try:
+        data = tabulate(fresh)
+    except Exception:  # a function of these very points, which holds arrays of their number, say
+        return None
+    return (fresh.x, *data), host.array(weight * host.numpy(fresh.weights))
+
+
+def _several(draw: Callable[[PRNGKeyArray], Sample], keys: Sequence[PRNGKeyArray]) -> Sample:
+    """One block out of several draws, with the weights of one."""
+    inputs, weights = zip(*map(draw, keys), strict=True)
+    join = lambda arrays: np.concatenate([host.numpy(a) for a in arrays])
+    columns = tuple(host.array(join(column)) for column in zip(*inputs, strict=True))
+    return columns, host.array(join(weights) / len(keys))
+
+
+class Validation(eqx.Module):
+    """The blocks of a least-squares problem that can be drawn again, at independent points."""
+
+    blocks: tuple[Features, ...]
+    #: Whether these are all blocks of the problem.
+    complete: bool = eqx.field(static=True)
+
+    def loss(self, u: Network) -> Float[Array, ""]:
+        """½ Σ w |r|² there."""
+        residuals = [block.at(u, u, block.inputs) for block in self.blocks]
+        squares = [0.5 * jnp.sum(b.weights[:, None] * r**2) for b, r in zip(self.blocks, residuals, strict=True)]
+        return total(sum(squares[1:], start=squares[0]))
+
+    def __call__(self, u: Network, losses: Callable[[], Mapping[str, Array]]) -> dict[str, Float[Array, ""]]:
+        """The `validation` loss, and, where it leaves blocks out, the `training` loss of the same blocks."""
+        if self.complete:
+            return {"validation": self.loss(u)}
+        known = losses()
+        own = [known[block.name] for block in self.blocks]
+        return {"validation": self.loss(u), "training": sum(own[1:], start=own[0])}
+
+
+def validation(
+    features: Sequence[Features], others: Sequence[Callable[[PRNGKeyArray], Sample | None]], dtype: Any
+) -> Validation | None:
+    """The validation of a problem with these blocks, and how each is drawn again; None where none can be."""
+    blocks = []
+    for block, other, key in zip(features, others, host.split(host.key(SEED), len(features)), strict=True):
+        if (sample := other(key)) is not None:
+            inputs, weights = tuple(host.array(a, dtype) for a in sample[0]), host.array(sample[1], dtype)
+            blocks.append(Features(block.name, inputs, weights, block.size, block.evaluate))
+    return Validation(tuple(blocks), len(blocks) == len(features)) if blocks else None

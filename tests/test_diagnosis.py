@@ -1,0 +1,142 @@
+"""What a run says is wrong with it: of records made up, of a run that fits its points alone, and of good ones."""
+
+import math
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import natgrad as ng
+from natgrad.diagnosis import diagnose
+from tests.helpers import poisson
+
+CYLINDER = ng.Interval(0.0, 1.0) * ng.Box([0.0], [2 * np.pi])
+PROBLEM = poisson()
+
+
+def advection(speed, points, initial, width, depth):
+    """u_t + c u_x = 0 from u = sin x, periodic in x, by one network for all times."""
+    start = CYLINDER.initial(initial, key=jax.random.key(2))
+    return ng.LeastSquares(
+        ng.Periodic(ng.MLP(3, 1, width, depth, key=jax.random.key(0)), periods=(None, 2 * np.pi)),
+        pde=ng.Residual(
+            lambda u, z: ng.gradient(u, z) @ jnp.array([1.0, speed]), CYLINDER.interior(points, key=jax.random.key(1))
+        ),
+        initial=ng.Residual(lambda u, z: u(z) - jnp.sin(z[1]), start, weight=100.0),
+        exact=lambda z: jnp.sin(z[1] - speed * z[0]),
+    )
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_too_few_points_are_told(capsys):
+    """A loss ten orders of magnitude below the first one, and not a digit of the solution."""
+    solution = ng.solve(advection(80.0, 60, 20, 12, 2), ng.KernelNGD(), steps=60)
+    first = solution.history.loss[0]
+    assert solution.loss < 1e-10 * first
+    assert solution.errors["l2"] > 0.9
+    assert solution.validation > 0.1 * first
+    (sentence,) = solution.diagnosis
+    assert sentence.startswith(f"points exhausted: the loss at other points is {solution.validation:.1e}")
+    assert "lambda key: domain.interior(n, key=key)" in sentence
+    assert capsys.readouterr().err.splitlines()[-1] == f"natgrad: {sentence}"
+    assert "\n" not in sentence
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_a_good_run_says_nothing(capsys):
+    """At a speed that the points resolve."""
+    solution = ng.solve(advection(1.0, 300, 50, 6, 1), ng.FullNGD(), steps=60)
+    assert solution.errors["l2"] < 0.02
+    assert solution.diagnosis == ()
+    assert capsys.readouterr().err.splitlines()[-1].startswith("stopped after 60 steps")
+
+
+def records(count=100, stall=True, validation=math.nan, training=math.nan, **more):
+    """A loss that falls by ten orders of magnitude, and from the middle on no further where the run stalls."""
+    losses = 10.0 ** -np.linspace(0, 10, count)
+    losses = np.maximum(losses, losses[count // 2] if stall else 0)
+    rows = [{"step": k + 1, "loss": float(loss), "errors": {}, **more} for k, loss in enumerate(losses)]
+    rows[-1] |= {"validation": validation, "training": training}
+    return rows
+
+
+def scaled(rows, factor):
+    units = ("loss", "validation", "training")
+    return [{name: factor * value if name in units else value for name, value in row.items()} for row in rows]
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize(
+    ("validation", "training", "told"),
+    [
+        (1e-2, 1e-5, True),
+        (1e-2, 0.0, True),
+        (1e-2, 1e-3, False),  # ten times is usual
+        (1e-7, 1e-12, False),  # far apart, and both small against the beginning
+        (math.nan, math.nan, False),
+    ],
+)
+def test_exhausted_points_whatever_the_units(validation, training, told, factor):
+    rows = scaled(records(stall=False, validation=validation, training=training), factor)
+    found = diagnose(rows, PROBLEM, ng.NystromNGD())
+    assert [sentence.partition(":")[0] for sentence in found] == ["points exhausted"] * told
+
+
+SOLVER = ng.NystromNGD(max_rank=50, maxiter=20)
+STUCK = {"rank": 50, "inner_iterations": 40, "inner_residual": 0.3, "guard": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "the rank is at its cap of 50"),
+        ({"rank": 30}, "the inner solve is at its cap of 20 iterations with a residual of 3e-01"),
+        ({"rank": 30, "inner_residual": 1e-6}, None),
+        ({"inner_residual": 1e-6}, None),
+        ({"inner_iterations": 12}, None),
+        ({"inner_iterations": 12, "guard": 1e4}, "the damping is held up by short steps: they have raised μ 1e+04"),
+        ({"inner_iterations": 12, "guard": 2.0}, None),
+    ],
+)
+def test_stalls_say_what_they_are(change, said):
+    found = diagnose(records(**{**STUCK, **change}), PROBLEM, SOLVER)
+    assert len(found) == (said is not None)
+    assert all(sentence.startswith(said) and "\n" not in sentence for sentence in found)
+    # The same numbers in a run that goes on, that is short, or that has come down to round-off.
+    assert diagnose(records(stall=False, **{**STUCK, **change}), PROBLEM, SOLVER) == ()
+    assert diagnose(records(**{**STUCK, **change})[-8:], PROBLEM, SOLVER) == ()
+    rows = records(**{**STUCK, **change})
+    deep = [{**row, "loss": row["loss"] * (1e-15 if k else 1.0)} for k, row in enumerate(rows)]
+    assert diagnose(deep, PROBLEM, SOLVER) == ()
+
+
+def test_the_caps_are_those_of_the_solver_inside():
+    kernel = ng.NaturalGradient(ng.Kernel(ng.PCG(ng.Nystrom(max_rank=50), maxiter=20)))
+    assert diagnose(records(**STUCK), PROBLEM, kernel)[0].startswith("the rank is at its cap")
+    unlimited = ng.NystromNGD(maxiter=20)
+    assert diagnose(records(**STUCK), PROBLEM, unlimited)[0].startswith("the inner solve is at its cap")
+    assert diagnose(records(**STUCK), PROBLEM, ng.FullNGD()) == ()
+
+
+def test_solvers_that_say_little_and_no_steps_at_all():
+    assert diagnose(records(), PROBLEM, ng.Adam()) == ()
+    assert diagnose(records(**dict.fromkeys(STUCK, math.nan)), PROBLEM, SOLVER) == ()
+    assert diagnose([], PROBLEM, SOLVER) == ()
+
+
+def test_an_energy_that_no_longer_falls_has_not_stalled():
+    square = ng.Box([0.0, 0.0], [1.0, 1.0])
+    energy = ng.EnergyMinimization(
+        ng.MLP(2, 1, 4, 1, key=jax.random.key(0)),
+        interior=ng.Energy(lambda u, x: u(x) ** 2 - u(x), square.interior(9, rule="gauss"), metric=ng.metrics.L2()),
+    )
+    assert diagnose(records(**STUCK), energy, SOLVER) == ()
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_without_a_display_the_solution_alone_has_it(capsys, monkeypatch):
+    monkeypatch.setattr(sys.modules["natgrad.solve"], "diagnose", lambda *run: ("something is wrong",))
+    assert ng.solve(PROBLEM, ng.Adam(), steps=1, progress=False).diagnosis == ("something is wrong",)
+    assert capsys.readouterr().err == ""
