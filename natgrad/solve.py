@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from natgrad import host
+from natgrad.optim.balance import balance, weighted
 from natgrad.optim.memory import fit
 from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
@@ -33,7 +34,7 @@ class History(Mapping):
         history = ng.solve(problem, ng.NystromNGD(), steps=100).history
         plt.semilogy(history.time, history.loss)
 
-    `loss` is the loss after each step; errors are NaN at steps where they were not evaluated; `time` counts seconds of
+    `loss` is the loss after each step, with the weights of that step; errors are NaN at steps where they were not evaluated; `time` counts seconds of
     stepping.
     """
 
@@ -57,6 +58,12 @@ class History(Mapping):
     def errors(self) -> dict[str, np.ndarray]:
         names = sorted({name for record in self._records for name in record["errors"]})
         return {n: np.asarray([r["errors"].get(n, math.nan) for r in self._records], float) for n in names}
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """{block: its weight in each step}; {} where no weight is "auto"."""
+        names = self._records[0].get("weights", {}) if self._records else {}
+        return {n: np.asarray([record["weights"][n] for record in self._records], float) for n in names}
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -138,7 +145,7 @@ def solve(
     _check(problem, solver, target_error, time_limit)
     _check_counts(steps=steps, evaluate_every=evaluate_every, patience=patience, group=group)
     _check_start(problem, params, resume, callback)
-    solver = fit(solver, problem, memory)
+    solver = balance(fit(solver, problem, memory), problem)
     if resume is not None:
         params, state, records = resume.params, resume.state, list(resume.history.records)
     else:
@@ -200,7 +207,7 @@ def solve(
             if evaluate and not errors:
                 errors.update(_floats(evaluate(problem, params)))
             if not math.isfinite(loss):
-                loss = _loss(problem, params)
+                loss = _loss(weighted(problem, state), params)
         display.finish(status, records)
     return Solution(
         u=problem.solution(params),

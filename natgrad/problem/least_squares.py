@@ -1,10 +1,14 @@
 """Least-squares problems (PINNs): L(θ) = ½ Σ_blocks Σ_i w_i |r(u_θ, x_i)|², with the Gauss–Newton metric.
 
 The features of the metric are the residuals themselves, so the gradient Jᵀ W r comes from the Gramian's own Jacobian.
+
+A block's w_i are the quadrature weights of its points times the weight of the block: a number, or "auto". The latter
+is 1 until `natgrad.optim.balance` finds a better one; `with_weights` puts it in.
 """
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -29,13 +33,14 @@ class Residual(eqx.Module):
             (quasi-Newton methods, which compare the gradients of two steps, stay with those of the key 0).
         data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients; or
             a function of the points that gives them, such as `lambda points: points.normals`.
-        weight: multiplies the block's weights (a penalty on a boundary term, say).
+        weight: multiplies the block's weights (a penalty on a boundary term, say); "auto" balances the block against
+            the others in the course of training, see `ng.Balanced`.
     """
 
     fn: Callable = eqx.field(static=True)
     points: Points
     data: tuple[Array, ...]
-    weight: float = eqx.field(static=True)
+    weight: float | str = eqx.field(static=True)
     draw: Callable | None = eqx.field(static=True)
 
     def __init__(
@@ -44,14 +49,12 @@ class Residual(eqx.Module):
         points: Points | Array | Callable[[PRNGKeyArray], Points],
         *,
         data: Array | tuple[Array, ...] | Callable[[Points], Any] = (),
-        weight: float = 1.0,
+        weight: float | str = 1.0,
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
-        if jnp.ndim(weight) or not 0 < weight < float("inf"):
-            raise ValueError(f"the weight of a residual must be one positive and finite number, got {weight}")
-        self.fn, self.weight = fn, float(weight)
-        self.draw = Draw(points, data, self.weight) if callable(points) else None
+        self.fn, self.weight = fn, _weight(weight)
+        self.draw = Draw(points, data) if callable(points) else None
         first = points(host.key(0)) if callable(points) else points
         self.points = first if isinstance(first, Points) else as_points(first)
         self.data = check_data(data(self.points) if callable(data) else data, len(self.points))
@@ -65,12 +68,11 @@ class Draw:
 
     points: Callable
     data: Any
-    weight: float
 
     def __call__(self, key: PRNGKeyArray) -> tuple[tuple[Array, ...], Float[Array, " n"]]:
         points = as_points(self.points(key))
         data = check_data(self.data(points), len(points)) if callable(self.data) else ()
-        return (points.x, *data), self.weight * points.weights
+        return (points.x, *data), points.weights
 
 
 def check_data(data: Any, n: int) -> tuple[Array, ...]:
@@ -89,6 +91,7 @@ class LeastSquares(Problem):
 
     Arguments:
         network: an Equinox module, callable on one point (d,); its floating-point arrays are the parameters.
+        weights: "auto" balances all blocks; by default each has a weight of its own.
         exact: the exact solution, as a function of one point or as {field: function}; errors are then reported.
         evaluation: the points of these errors. By default ten times as many as the largest block has, drawn
             independently from the same domain.
@@ -99,6 +102,8 @@ class LeastSquares(Problem):
     static: PyTree
     features: tuple[Features, ...]
     norms: ErrorNorms | None
+    #: The weight of each block, in order; 1 where it is yet to be found.
+    weights: Float[Array, " blocks"]
     least_squares: ClassVar[bool] = True
     damp_by_loss: ClassVar[bool] = True
 
@@ -106,6 +111,7 @@ class LeastSquares(Problem):
         self,
         network: Network,
         *,
+        weights: str | None = None,
         exact: Callable | Mapping[str, Callable] | None = None,
         evaluation: Points | None = None,
         **blocks: Residual,
@@ -113,9 +119,34 @@ class LeastSquares(Problem):
         if not blocks:
             raise ValueError("a least-squares problem needs at least one residual block, e.g. pde=ng.Residual(…)")
         self.params, self.static = partition(network)
-        self.features = tuple(_features(name, block, network, self.dtype) for name, block in blocks.items())
+        features = tuple(_features(name, block, network, self.dtype) for name, block in blocks.items())
+        auto = _auto(weights, blocks)
+        self.features = tuple(replace(block, auto=block.name in auto) for block in features)
+        numbers = [1.0 if block.weight == "auto" else block.weight for block in blocks.values()]
+        self.weights = host.array(numbers, self.dtype)
         points = [block.points for block in blocks.values()]
         self.norms = evaluation_norms(exact, evaluation, points, network, self.dtype)
+
+    def with_weights(self, weights: Mapping[str, Any] | Float[Array, " blocks"]) -> "LeastSquares":
+        """The problem with other weights of its blocks: all of them in order, or some by name, `{"boundary": 100}`.
+
+        Blocks that are given one are no longer "auto".
+        """
+        names = [block.name for block in self.features]
+        named = isinstance(weights, Mapping)
+        given = dict(weights) if isinstance(weights, Mapping) else dict(zip(names, jnp.asarray(weights), strict=True))
+        if unknown := set(given) - set(names):
+            raise ValueError(f"there is no block {min(unknown)!r} to give a weight: there are {', '.join(names)}")
+        given = {name: _weight(value, auto=False) if named else value for name, value in given.items()}
+        new = jnp.stack([jnp.asarray(given.get(n, w), self.dtype) for n, w in zip(names, self.weights, strict=True)])
+        features = tuple(
+            replace(block, weights=ratio * block.weights, auto=block.auto and block.name not in given)
+            for block, ratio in zip(self.features, new / self.weights, strict=True)
+        )
+        return eqx.tree_at(lambda problem: (problem.features, problem.weights), self, (features, new))
+
+    def block_weights(self) -> Float[Array, " blocks"]:
+        return self.weights
 
     def residuals(self, params: PyTree) -> dict[str, Float[Array, "n k"]]:
         """The residuals of each block, by name."""
@@ -150,6 +181,35 @@ class LeastSquares(Problem):
         return change
 
 
+def _weight(weight: Any, auto: bool = True) -> float | str:
+    """A weight as it may be: a number, or "auto" where that is allowed."""
+    if auto and isinstance(weight, str) and weight == "auto":
+        return weight
+    try:
+        number = math.nan if isinstance(weight, str) or jnp.ndim(weight) else float(weight)
+    except TypeError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        hint = ', or "auto" to balance it' if auto else ""
+        raise ValueError(f"the weight of a residual must be one positive and finite number, got {weight!r}{hint}")
+    return number
+
+
+def _auto(weights: Any, blocks: Mapping[str, Residual]) -> tuple[str, ...]:
+    """The blocks to be balanced. Where all are, the first keeps 1: the loss is then in the units of its residual."""
+    if weights is not None and not (isinstance(weights, str) and weights == "auto"):
+        raise ValueError(f'weights is "auto" or left out, got {weights!r}: a block\'s own is ng.Residual(…, weight=10)')
+    names = [name for name, block in blocks.items() if weights == "auto" or block.weight == "auto"]
+    if weights == "auto" and (own := [name for name, block in blocks.items() if block.weight not in ("auto", 1.0)]):
+        raise ValueError(
+            f'weights="auto" balances all blocks, and {own[0]!r} has the weight {blocks[own[0]].weight:g}: leave one out, '
+            'or give weight="auto" to the blocks to be balanced'
+        )
+    if names and len(blocks) == 1:
+        raise ValueError(f'the block {names[0]!r} has nothing to be balanced against: "auto" needs two blocks or more')
+    return tuple(names[1:] if len(names) == len(blocks) else names)
+
+
 def _features(name: str, block: Residual, network: Network, dtype: Any) -> Features:
     if not isinstance(block, Residual):
         raise ValueError(f"block {name!r} must be an ng.Residual(fn, points), got {type(block).__name__}")
@@ -159,7 +219,7 @@ def _features(name: str, block: Residual, network: Network, dtype: Any) -> Featu
     return Features(
         name=name,
         inputs=inputs,
-        weights=host.array(block.weight * host.numpy(block.points.weights), dtype),
+        weights=host.array((1.0 if block.weight == "auto" else block.weight) * host.numpy(block.points.weights), dtype),
         size=1 if out.ndim == 0 else out.shape[0],
         evaluate=_Residual(fn),
         draw=block.draw,
