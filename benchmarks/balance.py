@@ -23,7 +23,10 @@ from typing import Any
 
 import numpy as np
 
-PROBLEMS = "allen_cahn burgers heat3d helmholtz2d inverse_poisson kovasznay poisson3d poisson_nd stokes2d".split()
+PROBLEMS = (
+    "allen_cahn", "burgers", "heat3d", "helmholtz2d", "inverse_poisson", "kovasznay", "poisson3d", "poisson_nd",
+    "stokes2d",
+)  # fmt: skip
 SOLVER = "ng.NystromNGD(damping=ng.damping.Spectral(0.1, short=0.2), **preset)"
 ALONE = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
@@ -129,7 +132,9 @@ def table(rows: Sequence[dict[str, Any]], rules: Sequence[str]) -> str:
         for rule in rules:
             found = [r for r in rows if (r["problem"], r["scale"], r["rule"]) == (problem, scale, rule)]
             good = [row for row in found if "failed" not in row]
-            steps = np.median([np.inf if row["reached"] is None else row["reached"] for row in good]) if good else np.inf
+            steps = (
+                np.median([np.inf if row["reached"] is None else row["reached"] for row in good]) if good else np.inf
+            )
             cell = f"{np.median([row['error'] for row in good]):.1e}" if good else "failed"
             cells.append(cell + (f" ({steps:.0f})" if np.isfinite(steps) else ""))
         lines.append(f"| {problem} | {scale:g} | " + " | ".join(cells) + " |")

@@ -34,8 +34,8 @@ class History(Mapping):
         history = ng.solve(problem, ng.NystromNGD(), steps=100).history
         plt.semilogy(history.time, history.loss)
 
-    `loss` is the loss after each step, with the weights of that step; errors are NaN at steps where they were not evaluated; `time` counts seconds of
-    stepping.
+    `loss` is the loss after each step, with the weights of that step; errors are NaN at steps where they were not
+    evaluated; `time` counts seconds of stepping. `weights` has those of the blocks, by name, where some are "auto".
     """
 
     def __init__(self, records: list[dict[str, Any]]):

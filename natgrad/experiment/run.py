@@ -249,6 +249,7 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
         "parameters": problem.num_parameters,
         "rows": prepared.rows,
         "loss": solution.loss,
+        "weights": {name: float(values[-1]) for name, values in history.weights.items()},
         "errors": solution.errors,
         "plateau": where,
         "norm": norm,

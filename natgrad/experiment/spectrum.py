@@ -39,7 +39,8 @@ def spectrum(config: Config, at: list[int] | None, folder: Path, *, force: bool,
 
     def look(params, state) -> None:
         if now["step"] in wanted:
-            values = scipy.linalg.eigvalsh(np.asarray(assemble(weighted(problem, state), params)), check_finite=True)[::-1]
+            matrix = np.asarray(assemble(weighted(problem, state), params))
+            values = scipy.linalg.eigvalsh(matrix, check_finite=True)[::-1]
             steps.append(int(now["step"]))
             found.append(values)
             losses.append(now["loss"])

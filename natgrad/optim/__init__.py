@@ -1,11 +1,11 @@
 """Natural gradient descent: damping, search, direction, the meta-algorithm, and the named optimizers."""
 
+from natgrad.optim.balance import Balanced as Balanced
 from natgrad.optim.baselines import BFGS as BFGS
 from natgrad.optim.baselines import LBFGS as LBFGS
 from natgrad.optim.baselines import Adam as Adam
 from natgrad.optim.baselines import SSBroyden as SSBroyden
 from natgrad.optim.baselines import Wolfe as Wolfe
-from natgrad.optim.balance import Balanced as Balanced
 from natgrad.optim.ngd import NaturalGradient as NaturalGradient
 from natgrad.optim.ngd import State as State
 from natgrad.optim.ngd import StepInfo as StepInfo

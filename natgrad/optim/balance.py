@@ -88,7 +88,9 @@ class Balanced(eqx.Module):
             raise ValueError(f"every must be a number of steps, or 0 for the start alone, got {self.every!r}")
         if self.every and _compares(self.solver):
             name = type(self.solver).__name__
-            raise ValueError(f"{name} compares the gradients of two steps, its weights stay those of the start: every=0")
+            raise ValueError(
+                f"{name} compares the gradients of two steps, its weights stay those of the start: every=0"
+            )
 
     @property
     def period(self) -> int:

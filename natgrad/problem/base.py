@@ -151,7 +151,7 @@ class Problem(eqx.Module):
         """The operator between the rows in the metric; None where W is diagonal."""
         return None
 
-    def block_weights(self) -> Sequence[Any]:
+    def block_weights(self) -> Sequence[Any] | Float[Array, " blocks"]:
         """What multiplies the quadrature weights of each block."""
         return (1.0,) * len(self.features)
 
@@ -205,8 +205,8 @@ def check_weights(problem: Problem) -> None:
     """What a solver's step says to a problem whose weights are yet to be found."""
     if problem.auto:
         raise ValueError(
-            f'the weight of block {problem.auto[0]!r} is "auto", which ng.solve and ng.Balanced(solver) find: use one of '
-            "them, or give it a number"
+            f'the weight of block {problem.auto[0]!r} is "auto", which ng.solve and ng.Balanced(solver) find: use '
+            "one of them, or give it a number"
         )
 
 

@@ -202,8 +202,8 @@ def _auto(weights: Any, blocks: Mapping[str, Residual]) -> tuple[str, ...]:
     names = [name for name, block in blocks.items() if weights == "auto" or block.weight == "auto"]
     if weights == "auto" and (own := [name for name, block in blocks.items() if block.weight not in ("auto", 1.0)]):
         raise ValueError(
-            f'weights="auto" balances all blocks, and {own[0]!r} has the weight {blocks[own[0]].weight:g}: leave one out, '
-            'or give weight="auto" to the blocks to be balanced'
+            f'weights="auto" balances all blocks, and {own[0]!r} has the weight {blocks[own[0]].weight:g}: leave one '
+            'out, or give weight="auto" to the blocks to be balanced'
         )
     if names and len(blocks) == 1:
         raise ValueError(f'the block {names[0]!r} has nothing to be balanced against: "auto" needs two blocks or more')
