@@ -1,12 +1,12 @@
 """Weights found in training against weights by hand: the least-squares problems of the zoo, small presets.
 
-    python -m benchmarks.balance [PROBLEM …] [--seeds 0:3] [--scales 1,1e3,1e-3] [--rules preset,ones,trace,gradient]
-                                 [--every 20] [--jobs 8] [--out balance.json] [--solver "ng.FullNGD()"]
+    python -m benchmarks.balance [PROBLEM …] [--seeds 0:3] [--scales 1,1e3,1e-3] [--every 20] [--jobs 8]
+                                 [--rules preset,ones,start,trace,gradient] [--out balance.json] [--solver "ng.FullNGD()"]
 
-`preset` has the weights of the preset, `ones` the weight 1 in all blocks, `trace` and `gradient` balance all blocks by
-that rule, every so many steps (`trace@5`: every 5). `--scales` multiply the residual of the block `boundary` (or of the
-last one): what a wrong choice of units does. A case is a process of its own, on one core; `--out` is rewritten after
-each, and cases that are in it already are not run again.
+`preset` has the weights of the preset, `ones` the weight 1 in all blocks; `start`, `trace` and `gradient` balance all
+blocks by that rule of `natgrad.optim.balance`, the last two every so many steps (`trace@5`: every 5). `--scales`
+multiply the residual of the block `boundary` (or of the last one): what a wrong choice of units does. A case is a
+process of its own, on one core; `--out` is rewritten after each, and cases that are in it already are not run again.
 """
 
 import argparse
@@ -67,14 +67,14 @@ def one(case: dict[str, Any]) -> dict[str, Any]:
         dataclasses.replace(
             block,
             evaluate=Times(block.evaluate, case["scale"]) if i == target else block.evaluate,
-            auto=rule in ("trace", "gradient") and i > 0,
+            auto=rule not in ("preset", "ones") and i > 0,
         )
         for i, block in enumerate(problem.features)
     ]
     problem = eqx.tree_at(lambda p: p.features, problem, tuple(blocks))
     solver = eval(case["solver"], {"ng": ng, "preset": dict(chosen.solver)})
     if problem.auto:
-        solver = ng.Balanced(solver, every=int(every or case["every"]), rule=rule)
+        solver = ng.Balanced(solver, every=0 if rule == "start" else int(every or case["every"]), rule=rule)
     steps = case["steps"] or chosen.steps["ngd"]
     key = jax.random.fold_in(jax.random.key(case["seed"]), 1)
     solution = ng.solve(problem, solver, steps, key=key, evaluate_every=2, progress=False)
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("problems", nargs="*", default=[], metavar="PROBLEM", help=", ".join(PROBLEMS))
     parser.add_argument("--seeds", type=seeds, default=[0, 1, 2])
     parser.add_argument("--scales", default="1,1e3,1e-3")
-    parser.add_argument("--rules", default="preset,ones,trace,gradient")
+    parser.add_argument("--rules", default="preset,ones,start,trace,gradient")
     parser.add_argument("--every", type=int, default=20)
     parser.add_argument("--steps", type=int, help="those of the preset by default")
     parser.add_argument("--solver", default=SOLVER, help="an expression of ng and preset, the preset's solver options")

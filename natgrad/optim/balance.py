@@ -1,20 +1,24 @@
-"""Weights that balance the blocks of a least-squares loss, L = Σ_b λ_b L_b, found in the course of training.
+"""Weights that balance the blocks of a least-squares loss, L = Σ_b λ_b L_b, found before the first step.
 
 A residual has its own units: −Δu − f is π²d times as large as u where u has the frequency π, and a boundary term in
-metres is a thousand times as small as one in millimetres. With G = Σ_b λ_b G_b the block with the largest trace fills
-the Gramian's leading eigenvalues, and what the others ask for sinks towards μ. So every block whose weight is "auto"
-gets the share of the blocks whose weight is a number (of their mean, where there are several):
+metres is a thousandth of one in millimetres. Where a block is too light, steps leave it behind, and where it is too
+heavy, they do nothing else. So every block whose weight is "auto" gets the share of the blocks whose weight is a number
+(of their mean, where there are several):
 
-    λ_b t_b = mean over the others of λ_f t_f,    t_b = tr G_b = ‖W_b^½ J_b‖²_F.
+    λ_b s_b = mean over the others of λ_f s_f,    s_b the share of block b with the weight 1.
 
-These are the weights by the neural tangent kernel of Wang, Yu and Perdikaris (2022), since tr G_b = tr K_b. Where all
-blocks are "auto" the first keeps the weight 1: a natural gradient does not see the scale of the whole loss, and the
-loss then has the units of the first residual. Multiplying the residual of an "auto" block by a constant changes no
-iterate.
+Where all blocks are "auto" the first keeps the weight 1: a natural gradient does not see the scale of the whole loss,
+and the loss then has the units of the first residual. Multiplying the residual of an "auto" block by a constant changes
+no iterate. There are three rules for s_b:
 
-The traces are estimated by t_b ≈ mean ‖W_b^½ J_b z‖² over a few random signs z (Hutchinson, 1990), one forward pass
-each for all blocks, with the same z at every time: what changes is the network, not the sample. The weights are found
-before the first step and, as the network changes, again every `every` steps, then by the geometric mean of old and new.
+    start       E L_b(θ₀ ∘ ε), ε random signs: the loss of an untrained network of this kind. Its error is of the size
+                of the solution, so that an error of this size weighs the same in all blocks. Found once.
+    trace       tr G_b = ‖W_b^½ J_b‖²_F: weights by the neural tangent kernel (Wang, Yu and Perdikaris, 2022).
+    gradient    ‖∇L_b‖ (Wang, Teng and Perdikaris, 2021).
+
+The last two change in training: their weights are found again every so many steps, by the geometric mean of old and
+new. Traces are estimated by t_b ≈ mean ‖W_b^½ J_b z‖² over a few random signs z (Hutchinson, 1990), one forward pass
+each for all blocks. Signs are the same at every time: what changes is the network, not the sample.
 """
 
 from typing import Any
@@ -31,7 +35,8 @@ from natgrad.gramian.base import by_rows, most_at_a_time, weighted_features
 from natgrad.parallel import everywhere, mean, total
 from natgrad.problem import LeastSquares, Problem
 
-EVERY = 20
+RULE = "start"
+EVERY = 20  # steps, for the rules that follow the training
 PROBES = 16
 
 
@@ -69,15 +74,15 @@ class Balanced(eqx.Module):
 
     Arguments:
         solver: any solver.
+        rule: "start", "trace" or "gradient", see the module's header.
         every: the weights are found anew every so many steps; 0 for those of the start throughout. By default 20, and
-            0 for solvers that compare the gradients of two steps (BFGS, L-BFGS, SSBroyden): what these learn holds for
-            one loss.
-        rule: by the blocks' "trace" or their "gradient".
+            0 for the rule "start" and for solvers that compare the gradients of two steps (BFGS, L-BFGS, SSBroyden):
+            what these learn holds for one loss.
     """
 
     solver: Any
     every: int | None = eqx.field(static=True, default=None)
-    rule: str = eqx.field(static=True, default="trace")
+    rule: str = eqx.field(static=True, default=RULE)
 
     def __check_init__(self):
         if isinstance(self.solver, Balanced):
@@ -86,16 +91,22 @@ class Balanced(eqx.Module):
             raise ValueError(f"Balanced takes a solver such as ng.NystromNGD(), got {type(self.solver).__name__}")
         if self.every is not None and (not isinstance(self.every, int) or self.every < 0):
             raise ValueError(f"every must be a number of steps, or 0 for the start alone, got {self.every!r}")
-        if self.every and _compares(self.solver):
-            name = type(self.solver).__name__
-            raise ValueError(
-                f"{name} compares the gradients of two steps, its weights stay those of the start: every=0"
-            )
+        if self.rule not in RULES:
+            raise ValueError(f"unknown rule {self.rule!r} for weights: choose one of {', '.join(RULES)}")
+        if self.every and not self._follows:
+            reason = f"{type(self.solver).__name__} compares the gradients of two steps"
+            reason = "the rule 'start' looks at untrained networks" if self.rule == "start" else reason
+            raise ValueError(f"{reason}, so the weights must stay: give every=0")
+
+    @property
+    def _follows(self) -> bool:
+        """Whether the weights may change in training."""
+        return self.rule != "start" and not getattr(self.solver, "compares", False)
 
     @property
     def period(self) -> int:
         """The steps between two times the weights are found; 0 for the start alone."""
-        return self.every if self.every is not None else 0 if _compares(self.solver) else EVERY
+        return self.every if self.every is not None else EVERY if self._follows else 0
 
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> BalancedState:
         """The state before the first step, with the weights found at `params`."""
@@ -128,6 +139,14 @@ class Balanced(eqx.Module):
         return jnp.where(auto, jnp.where(jnp.isfinite(wanted) & (wanted > 0), wanted, old), problem.weights)
 
 
+def untrained(problem: LeastSquares, params: PyTree, key: PRNGKeyArray) -> Float[Array, " blocks"]:
+    """E L_b(θ ∘ ε). Coefficients beside a network may have no other sign: what is not finite is left out."""
+    theta, unravel = ravel_pytree(params)
+    signs = jax.random.rademacher(key, (PROBES, theta.size), theta.dtype)
+    losses = lambda sign: jnp.stack(list(problem.losses(unravel(sign * theta)).values()))
+    return jnp.nanmean(by_rows(lambda sign: _finite(losses(sign)), signs, most_at_a_time(problem)), axis=0)
+
+
 def traces(problem: LeastSquares, params: PyTree, key: PRNGKeyArray) -> Float[Array, " blocks"]:
     """tr G_b, estimated."""
     theta, unravel = ravel_pytree(params)
@@ -148,7 +167,11 @@ def gradients(problem: LeastSquares, params: PyTree, key: PRNGKeyArray) -> Float
     return jnp.stack([norm(block.name) for block in problem.features])
 
 
-RULES: dict[str, Any] = {"trace": traces, "gradient": gradients}
+def _finite(values: Array) -> Array:
+    return jnp.where(jnp.isfinite(values), values, jnp.nan)
+
+
+RULES: dict[str, Any] = {"start": untrained, "trace": traces, "gradient": gradients}
 
 
 def balance(solver: Any, problem: Problem) -> Any:
@@ -159,10 +182,6 @@ def balance(solver: Any, problem: Problem) -> Any:
 def weighted(problem: Problem, state: Any) -> Problem:
     """The problem with the weights that a state has found for it."""
     return problem.with_weights(state.weights) if isinstance(problem, LeastSquares) and problem.auto else problem
-
-
-def _compares(solver: Any) -> bool:
-    return getattr(solver, "compares", False)
 
 
 def _balanceable(problem: Problem) -> LeastSquares:

@@ -59,9 +59,9 @@ def spectral(**options):
     return ng.FullNGD(damping=ng.damping.Spectral(1e6, short=0.2), **options)
 
 
-def steps(problem, solver, count, every=2):
+def steps(problem, solver, count, every=2, rule="trace"):
     """Parameters, state and infos of some steps by a loop of one's own."""
-    solver = ng.Balanced(solver, every=every)
+    solver = ng.Balanced(solver, every=every, rule=rule)
     params, told = problem.params, []
     state, step = solver.init(problem, params, jax.random.key(0)), jax.jit(solver.step, compiler_options=FAST)
     for _ in range(count):
@@ -86,6 +86,25 @@ def test_traces_are_those_of_the_dense_gramians(monkeypatch):
     np.testing.assert_allclose(balance.traces(made, made.params, key), truth, rtol=0.1)
 
 
+def test_untrained_networks_have_their_signs_at_random():
+    """The mean over all signs of a network of three parameters; those that are not finite are left out."""
+    x = jnp.linspace(0.1, 1.0, 4)[:, None]
+    net = ng.Apply(lambda p, x: p[0] * jnp.tanh(p[1] * x[0]) + p[2], jnp.array([2.0, 0.5, 0.3]))
+    made = ng.LeastSquares(
+        net,
+        plain=ng.Residual(lambda u, x: u(x) - 1, x),
+        root=ng.Residual(lambda u, x: jnp.sqrt(u.params[2]) + u(x), x, weight="auto"),
+    )
+    losses = lambda s: made.losses(jax.tree.map(lambda leaf: leaf * jnp.asarray(s), made.params))
+    signs = [(a, b, c) for a in (-1.0, 1.0) for b in (-1.0, 1.0) for c in (-1.0, 1.0)]
+    found = balance.untrained(made, made.params, jax.random.key(0))
+    for name, value, kept in (("plain", found[0], signs), ("root", found[1], [s for s in signs if s[2] > 0])):
+        values = [float(losses(s)[name]) for s in kept]
+        assert min(values) < value < max(values)
+        np.testing.assert_allclose(value, np.mean(values), rtol=0.5)
+    assert np.isnan(losses((1.0, 1.0, -1.0))["root"])
+
+
 def test_gradients_are_those_of_the_blocks_alone():
     made = problem()
     found = balance.gradients(made, made.params, jax.random.key(0))
@@ -96,15 +115,14 @@ def test_gradients_are_those_of_the_blocks_alone():
     assert relative(found[1], jnp.linalg.norm(ng.gramian(alone).loss_gradient())) < 1e-12
 
 
-def test_shares_are_equal_at_the_start():
-    """With the weights found, both blocks have the trace of the one whose weight is a number."""
+@pytest.mark.parametrize("rule", balance.RULES)
+def test_shares_are_equal_at_the_start(rule):
+    """With the weights found, both blocks have the share of the one whose weight is a number."""
     made = problem()
-    state = ng.Balanced(spectral()).init(made, made.params, jax.random.key(0))
+    state = ng.Balanced(spectral(), rule=rule).init(made, made.params, jax.random.key(0))
     assert state.weights[0] == 1
-    shares = balance.traces(made.with_weights(state.weights), made.params, state.key)
+    shares = balance.RULES[rule](made.with_weights(state.weights), made.params, state.key)
     assert relative(shares[1], shares[0]) < 1e-12
-    exactly = block_traces(made.with_weights(state.weights), made.params)
-    assert 0.5 < exactly[1] / exactly[0] < 2
 
 
 def test_a_number_stays_and_several_are_averaged():
@@ -117,7 +135,7 @@ def test_a_number_stays_and_several_are_averaged():
     )
     state = ng.Balanced(spectral()).init(made, made.params, jax.random.key(0))
     assert (state.weights[0], state.weights[2]) == (3, 7)
-    shares = balance.traces(made.with_weights(state.weights), made.params, state.key)
+    shares = balance.untrained(made.with_weights(state.weights), made.params, state.key)
     assert relative(shares[1], (shares[0] + shares[2]) / 2) < 1e-12
 
 
@@ -137,8 +155,8 @@ def test_units_do_not_matter(units, solver):
 
 
 def test_any_other_units():
-    params, _, told = steps(problem(), spectral(), 4)
-    others, _, infos = steps(problem(boundary=1e-3), spectral(), 4)
+    params, _, told = steps(problem(), spectral(), 4, 0, "start")
+    others, _, infos = steps(problem(boundary=1e-3), spectral(), 4, 0, "start")
     assert [float(info.step_size) for info in told] == [float(info.step_size) for info in infos]
     assert relative(ravel_pytree(others)[0], ravel_pytree(params)[0]) < 1e-6
 
@@ -169,9 +187,9 @@ SOLVERS = {
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver(name):
-    """The loss in the history is the weighted one; quasi-Newton methods keep the weights of the start."""
+    """The loss in the history is the weighted one; quasi-Newton methods keep the weights of the start by any rule."""
     made = problem()
-    solution = ng.solve(made, SOLVERS[name](), 22, progress=False)
+    solution = ng.solve(made, ng.Balanced(SOLVERS[name](), rule="trace"), 22, progress=False)
     weights = solution.history.weights
     assert set(weights) == {"pde", "boundary"}
     assert np.all(weights["pde"] == 1)
@@ -184,13 +202,21 @@ def test_every_solver(name):
 def test_solve_is_the_loop_with_the_balanced_solver():
     made = problem()
     params, _, told = steps(made, spectral(), 5, every=2)
-    whole = ng.solve(made, ng.Balanced(spectral(), every=2), 5, progress=False, key=jax.random.key(0))
+    solver = ng.Balanced(spectral(), every=2, rule="trace")
+    whole = ng.solve(made, solver, 5, progress=False, key=jax.random.key(0))
     np.testing.assert_allclose(whole.history.weights["boundary"], [info.weights["boundary"] for info in told])
     assert relative(ravel_pytree(whole.params)[0], ravel_pytree(params)[0]) < 1e-8
-    part = ng.solve(made, ng.Balanced(spectral(), every=2), 2, progress=False)
-    rest = ng.solve(made, ng.Balanced(spectral(), every=2), 3, progress=False, resume=part)
+    part = ng.solve(made, solver, 2, progress=False)
+    rest = ng.solve(made, solver, 3, progress=False, resume=part)
     assert jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.all(a == b)), rest.params, whole.params))
     assert [r["weights"] for r in rest.history.records] == [r["weights"] for r in whole.history.records]
+
+
+def test_solve_balances_by_itself():
+    made = problem()
+    solution = ng.solve(made, spectral(), 3, progress=False)
+    shares = balance.untrained(made, made.params, solution.state.key)
+    np.testing.assert_allclose(solution.history.weights["boundary"], 3 * [shares[0] / shares[1]], rtol=1e-12)
 
 
 def test_fresh_points_have_the_weight():
@@ -225,7 +251,9 @@ def test_memory_is_planned_for_the_solver_inside():
         (lambda: ng.Balanced(3), "takes a solver such as ng.NystromNGD.., got int"),
         (lambda: ng.Balanced(ng.FullNGD(), every=-1), "every must be a number of steps.* got -1"),
         (lambda: ng.Balanced(ng.FullNGD(), every=2.5), "every must be a number of steps.* got 2.5"),
-        (lambda: ng.Balanced(ng.LBFGS(), every=5), "LBFGS compares the gradients of two steps.*every=0"),
+        (lambda: ng.Balanced(ng.LBFGS(), 5, "trace"), "LBFGS compares the gradients of two steps.* every=0"),
+        (lambda: ng.Balanced(ng.FullNGD(), 5, "start"), "rule 'start' looks at untrained networks.* every=0"),
+        (lambda: ng.Balanced(ng.FullNGD(), rule="ntk"), "unknown rule 'ntk' .* start, trace, gradient"),
         (lambda: ng.solve(problem(weight=2.0), ng.Balanced(ng.FullNGD()), 1), "nothing to balance"),
         (lambda: ng.FullNGD().step(problem(), problem().params, None), "'boundary' is \"auto\", which ng.solve and"),
         (lambda: ng.Adam().step(problem(), problem().params, None), "'boundary' is \"auto\", which ng.solve and"),
