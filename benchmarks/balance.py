@@ -1,7 +1,7 @@
 """Weights found in training against weights by hand: the least-squares problems of the zoo, small presets.
 
     python -m benchmarks.balance [PROBLEM …] [--seeds 0:3] [--scales 1,1e3,1e-3] [--every 20] [--jobs 8]
-                                 [--rules preset,ones,start,trace,gradient] [--out balance.json] [--solver "ng.FullNGD()"]
+                                 [--rules preset,ones,start,trace,gradient] [--out balance.json] [--solver EXPRESSION]
 
 `preset` has the weights of the preset, `ones` the weight 1 in all blocks; `start`, `trace` and `gradient` balance all
 blocks by that rule of `natgrad.optim.balance`, the last two every so many steps (`trace@5`: every 5). `--scales`

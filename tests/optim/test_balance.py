@@ -228,13 +228,15 @@ def test_fresh_points_have_the_weight():
     assert solution.history.weights["boundary"][0] not in (0.0, 1.0)
 
 
-def test_a_block_that_sees_no_parameter_keeps_its_weight():
+@pytest.mark.parametrize(("rule", "value"), [("trace", 1.0), ("start", 0.0)])
+def test_a_block_without_a_share_keeps_its_weight(rule, value):
+    """One that sees no parameter has no trace, one that holds already no loss."""
     made = ng.LeastSquares(
         ng.MLP(2, 1, 3, 1, key=jax.random.key(0)),
         pde=ng.Residual(Fixed(), SQUARE.interior(9, key=jax.random.key(1))),
-        nothing=ng.Residual(lambda u, x: 1.0 * x[0], SQUARE.interior(9, key=jax.random.key(1)), weight="auto"),
+        nothing=ng.Residual(lambda u, x: value * x[0], SQUARE.interior(9, key=jax.random.key(1)), weight="auto"),
     )
-    state = ng.Balanced(spectral()).init(made, made.params, jax.random.key(0))
+    state = ng.Balanced(spectral(), rule=rule).init(made, made.params, jax.random.key(0))
     np.testing.assert_array_equal(state.weights, [1.0, 1.0])
 
 
