@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from natgrad import host
@@ -186,7 +187,7 @@ def _weight(weight: Any, auto: bool = True) -> float | str:
     if auto and isinstance(weight, str) and weight == "auto":
         return weight
     try:
-        number = math.nan if isinstance(weight, str) or jnp.ndim(weight) else float(weight)
+        number = math.nan if isinstance(weight, str) or np.ndim(weight) else float(weight)
     except TypeError:
         number = math.nan
     if not 0 < number < math.inf:

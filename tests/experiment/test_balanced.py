@@ -75,7 +75,7 @@ def test_the_spectrum_is_that_of_the_weighted_gramian(tmp_path):
     written, _ = spectrum(config, [0, 2], tmp_path, force=False, quiet=True)
     with np.load(written) as found:
         start = found["eigenvalues"][0].sum()
-    made = registry.get("mine").problem(jax.random.key(0))
+    made = registry.get("mine").build(jax.random.key(0))
     solver = ng.Balanced(ng.FullNGD())
     weights = solver.init(made, made.params, jax.random.fold_in(jax.random.key(0), 1)).weights
     matrix = ng.gramian(made.with_weights(weights)).as_matrix()
