@@ -30,6 +30,7 @@ from natgrad.networks import num_parameters as num_parameters
 from natgrad.optim import BFGS as BFGS
 from natgrad.optim import LBFGS as LBFGS
 from natgrad.optim import Adam as Adam
+from natgrad.optim import Balanced as Balanced
 from natgrad.optim import FullNGD as FullNGD
 from natgrad.optim import KernelNGD as KernelNGD
 from natgrad.optim import MatrixFreeNGD as MatrixFreeNGD

@@ -31,6 +31,7 @@ from natgrad.optim.direction import Direct, Direction
 from natgrad.optim.general import general, local
 from natgrad.optim.ngd import State, StepInfo
 from natgrad.problem import LeastSquares, Problem, ResidualFunction
+from natgrad.problem.base import check_weights
 
 
 class NaturalGradientState(NamedTuple):
@@ -135,6 +136,7 @@ def _problem(residual: Callable | Problem | None, params: PyTree) -> Problem:
     if params is None:
         raise ValueError("natural gradients need the parameters: update(grads, state, params, residual=…)")
     if isinstance(residual, Problem):
+        check_weights(residual)
         return residual
     if not callable(residual):
         kind = "nothing" if residual is None else type(residual).__name__

@@ -19,6 +19,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from natgrad import host
 from natgrad.diagnosis import diagnose
+from natgrad.optim.balance import balance, weighted
 from natgrad.optim.memory import fit
 from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
@@ -35,9 +36,10 @@ class History(Mapping):
         history = ng.solve(problem, ng.NystromNGD(), steps=100).history
         plt.semilogy(history.time, history.loss)
 
-    `loss` is the loss after each step; `time` counts seconds of stepping. `validation` is the loss at independent
-    points, of the blocks that can be drawn again, and `training` the loss of the same blocks at their own points; these
-    and the errors are NaN at steps where they were not evaluated.
+    `loss` is the loss after each step, with the weights of that step; `time` counts seconds of stepping. `validation`
+    is the loss at independent points, of the blocks that can be drawn again, and `training` the loss of the same blocks
+    at their own points; these and the errors are NaN at steps where they were not evaluated. `weights` has those of
+    the blocks, by name, where some are "auto".
     """
 
     def __init__(self, records: list[dict[str, Any]]):
@@ -60,6 +62,12 @@ class History(Mapping):
     def errors(self) -> dict[str, np.ndarray]:
         names = sorted({name for record in self._records for name in record["errors"]})
         return {n: np.asarray([r["errors"].get(n, math.nan) for r in self._records], float) for n in names}
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """{block: its weight in each step}; {} where no weight is "auto"."""
+        names = self._records[0].get("weights", {}) if self._records else {}
+        return {n: np.asarray([record["weights"][n] for record in self._records], float) for n in names}
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -145,7 +153,7 @@ def solve(
     _check(problem, solver, target_error, time_limit)
     _check_counts(steps=steps, evaluate_every=evaluate_every, patience=patience, group=group)
     _check_start(problem, params, resume, callback)
-    solver = fit(solver, problem, memory)
+    solver = balance(fit(solver, problem, memory), problem)
     if resume is not None:
         params, state, records = resume.params, resume.state, list(resume.history.records)
     else:
@@ -184,7 +192,7 @@ def solve(
                         break
                     step, clock = at + place, end - (count - place) * pace
                     due = step % evaluate_every == 0 or step == last  # and then the last of its group
-                    seen = evaluate(ahead[0], loss) if due else NOTHING
+                    seen = evaluate(*ahead, loss) if due else NOTHING
                     record = {"step": step, "time": clock, "loss": loss, "errors": {}, **seen, **row}
                     records.append(record)
                     display.update(record)
@@ -204,9 +212,9 @@ def solve(
         final: dict[str, Any] = records[-1] if records else {"errors": {}, **NOTHING}
         if records or status != "interrupted":  # else nothing was done, and nothing is worth waiting for
             if not math.isfinite(loss):
-                loss = _loss(problem, params)
+                loss = _loss(weighted(problem, state), params)
             if not evaluated(final):
-                final.update(evaluate(params, loss))
+                final.update(evaluate(params, state, loss))
         diagnosis = diagnose(records, problem, solver)
         display.finish(status, records, diagnosis)
     return Solution(
@@ -230,15 +238,15 @@ def evaluated(record: Mapping[str, Any]) -> bool:
     return bool(record["errors"]) or math.isfinite(record.get("validation", math.nan))
 
 
-def _evaluation(problem: Problem) -> Callable[[PyTree, float], dict[str, Any]]:
-    """(params, loss) ↦ what an evaluation adds to a record; errors and validation are one program."""
+def _evaluation(problem: Problem) -> Callable[[PyTree, PyTree, float], dict[str, Any]]:
+    """(params, state, loss) ↦ what an evaluation adds to a record; errors and validation are one program."""
     if problem.norms is None and not problem.validated:
-        return lambda params, loss: dict(NOTHING)
-    both = lambda problem, params: (problem.errors(params), problem.validate(params))
+        return lambda params, state, loss: {"errors": {}, **NOTHING}
+    both = lambda problem, params, state: (problem.errors(params), weighted(problem, state).validate(params))
     compiled = jax.jit(partial(everywhere, both))
 
-    def evaluate(params: PyTree, loss: float) -> dict[str, Any]:
-        errors, checks = map(_floats, compiled(problem, params))
+    def evaluate(params: PyTree, state: PyTree, loss: float) -> dict[str, Any]:
+        errors, checks = map(_floats, compiled(problem, params, state if problem.auto else None))
         if checks:  # fresh points: the loss of the step's own points is what the display shows
             checks["training"] = min(loss, checks.get("training", loss))
         return {"errors": errors, **NOTHING, **checks}

@@ -39,7 +39,7 @@ class Stepper:
     def __call__(self, start: tuple[PyTree, PyTree], count: int) -> tuple[tuple[PyTree, PyTree], list[dict[str, Any]]]:
         params, state, info = self.compiled(self.problem, *start, np.int32(count))
         told = jax.device_get(vars(info))
-        return (params, state), [{name: rows[i] for name, rows in told.items()} for i in range(count)]
+        return (params, state), [jax.tree.map(lambda rows, i=i: rows[i], told) for i in range(count)]
 
 
 def most(problem: Problem) -> int:

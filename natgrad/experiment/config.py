@@ -19,6 +19,7 @@ from natgrad import zoo
 from natgrad.experiment import optimizers
 from natgrad.experiment.files import plain
 from natgrad.experiment.settings import parse, size, split
+from natgrad.optim.balance import balance
 from natgrad.parallel import devices, shard
 from natgrad.problem import Problem
 from natgrad.zoo.registry import suggest
@@ -99,7 +100,7 @@ def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
     rows, problem = problem.num_rows, problem if mesh is None else shard(problem, mesh)
     budget = None if config.memory is None else size("--memory", config.memory)
     gramian = optimizers.decide(solver, problem, budget, known.get("gramian"))
-    solver = optimizers.settle(solver, gramian)
+    solver = balance(optimizers.settle(solver, gramian), problem)
     record = plain(_finite(record)) | {"dtype": str(problem.dtype), "gramian": gramian}
     record |= {"devices": 1 if mesh is None else mesh.size, "processes": jax.process_count(), "memory": config.memory}
     record["fingerprint"] = fingerprint(record)

@@ -84,7 +84,7 @@ def build(name: str, recipe: str, preset: Mapping[str, Any], steps: int) -> Any:
         if paths := _matching(option, options(solver)):
             solver = replace(solver, paths[0], value)
     if rule := preset.get("damping"):
-        solver = replace(solver, "damping", rule(gamma=solver.damping.gamma))
+        solver = replace(solver, "damping", rule(gamma=_gamma(solver.damping)))
     return solver
 
 
@@ -135,7 +135,12 @@ def _value(solver: Any, path: str, text: str) -> Any:
         raise ValueError(f"{path} is {type(old).__name__} and cannot be exchanged: choose another optimizer")
     if text not in choices:
         raise ValueError(f"unknown {last} {text!r}: {suggest(text, choices)}")
-    return choices[text](**({"gamma": old.gamma} if isinstance(old, dampings.Damping) else {}))
+    return choices[text](**({"gamma": _gamma(old)} if isinstance(old, dampings.Damping) else {}))
+
+
+def _gamma(damping: Any) -> float:
+    """γ of a rule, with a guard around it or without."""
+    return getattr(damping, "rule", damping).gamma
 
 
 def replace(solver: Any, path: str, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Pictures of runs: convergence, what the solver did, the fields, spectra. Colours after Okabe and Ito."""
+"""Pictures of runs: convergence, what the solver did, weights, the fields, spectra. Colours after Okabe and Ito."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,6 +43,8 @@ def plot(runs: Sequence[Run], folder: Path, *, fields: bool = True) -> list[Path
             written.append(internals(members, folder / f"{prefix}solver.png"))
         if any(np.isfinite(run.column("validation")).any() for g in members for run in g.runs):
             written.append(losses(members, folder / f"{prefix}loss.png"))
+        if any(run.weights for g in members for run in g.runs):
+            written.append(weights(members, folder / f"{prefix}weights.png"))
         if fields:
             for g in members:
                 name = "fields.png" if len(groups) == 1 else f"{prefix}fields-{_slug(g.label)}.png"
@@ -100,6 +102,23 @@ def internals(groups: Sequence[Group], path: Path) -> Path:
         axis.set(yscale=scale, ylabel=title)
     for axis in axes[-1]:
         axis.set_xlabel("iterations")
+    return _finish(figure, axes.flat[0], groups, path)
+
+
+def weights(groups: Sequence[Group], path: Path) -> Path:
+    """The weights of the blocks over the iterations, of the groups that found them in training; a line a block."""
+    groups = [g for g in groups if any(run.weights for run in g.runs)]
+    figure, axes = _subplots(1, len(groups), (5.4 * len(groups), 4.2), squeeze=False, sharey=True)
+    blocks = sorted({name for g in groups for run in g.runs for name in run.weights})
+    for axis, g in zip(axes.flat, groups, strict=True):
+        for index, name in enumerate(blocks):
+            x, low, middle, high = curve(g, name, "step")
+            color = COLORS[index % len(COLORS)]
+            axis.plot(x, middle, color=color, label=name.removeprefix("weights."))
+            if len(g.runs) > 1:
+                axis.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+        axis.set(yscale="log", xlabel="iterations", title=g.label)
+    axes.flat[0].set_ylabel("weight of the block")
     return _finish(figure, axes.flat[0], groups, path)
 
 

@@ -255,6 +255,7 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
         "rows": prepared.rows,
         "loss": solution.loss,
         "validation": solution.validation,
+        "weights": {name: float(values[-1]) for name, values in history.weights.items()},
         "errors": solution.errors,
         "diagnosis": list(solution.diagnosis),
         "plateau": where,

@@ -59,10 +59,18 @@ class Run:
         return plateau(self.column("step"), self.column("time"), self.column(self.norm))
 
     def column(self, name: str) -> np.ndarray:
-        """A quantity a step, NaN where it was not recorded; errors by their name."""
+        """A quantity a step, NaN where it was not recorded; errors by their name, weights by "weights.BLOCK"."""
+        if name.startswith("weights."):
+            block = name.removeprefix("weights.")
+            return np.asarray([record.get("weights", {}).get(block, np.nan) for record in self.records], float)
         if name in ("l2", "h1"):
             return np.asarray([record["errors"].get(name, np.nan) for record in self.records], float)
         return np.asarray([record.get(name, np.nan) for record in self.records], float)
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """The quantities that are weights of blocks, where some were found in training."""
+        return tuple(f"weights.{name}" for name in (self.records[0].get("weights", {}) if self.records else ()))
 
     def series(self, name: str, against: str = "step") -> tuple[np.ndarray, np.ndarray]:
         """A quantity where it was recorded, and the steps or times of that: x, y."""

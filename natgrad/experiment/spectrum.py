@@ -7,9 +7,10 @@ import jax
 import numpy as np
 import scipy.linalg
 
-from natgrad.experiment.config import Config, keys, prepare
+from natgrad.experiment.config import Config, prepare
 from natgrad.experiment.files import write
 from natgrad.gramian import gramian
+from natgrad.optim.balance import weighted
 from natgrad.solve import solve
 
 CURVES = 6
@@ -32,18 +33,20 @@ def spectrum(config: Config, at: list[int] | None, folder: Path, *, force: bool,
     losses: list[float] = []
     found: list[np.ndarray] = []
     steps: list[int] = []
-    now = {"step": 0, "loss": float(problem.loss(problem.params))}
+    key = jax.random.fold_in(jax.random.key(config.seed), 1)
+    start = prepared.solver.init(problem, problem.params, key) if problem.auto else None
+    now = {"step": 0, "loss": float(weighted(problem, start).loss(problem.params))}
 
     def look(params, state) -> None:
         if now["step"] in wanted:
-            values = scipy.linalg.eigvalsh(np.asarray(assemble(problem, params)), check_finite=True)[::-1]
+            matrix = np.asarray(assemble(weighted(problem, state), params))
+            values = scipy.linalg.eigvalsh(matrix, check_finite=True)[::-1]
             steps.append(int(now["step"]))
             found.append(values)
             losses.append(now["loss"])
 
-    look(problem.params, None)
+    look(problem.params, start)
     if wanted[-1]:
-        key = keys(config.seed).solver
         every = record["evaluate_every"]
         solve(
             problem, prepared.solver, wanted[-1], key=key, evaluate_every=every, progress=not quiet,

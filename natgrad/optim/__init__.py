@@ -1,5 +1,6 @@
 """Natural gradient descent: damping, search, direction, the meta-algorithm, and the named optimizers."""
 
+from natgrad.optim.balance import Balanced as Balanced
 from natgrad.optim.baselines import BFGS as BFGS
 from natgrad.optim.baselines import LBFGS as LBFGS
 from natgrad.optim.baselines import Adam as Adam

@@ -1,9 +1,9 @@
 """Rules for the regularization μ of (G + μI) d = ∇L (section 4.3 of the paper), and the guard around a rule.
 
 Every rule keeps μ ≥ γ·eps·λ̂₁; the rules differ in how much more they ask for far from the minimum. γ = 10 is the
-cut-off below which the eigenvalues of an assembled G are round-off. It is no limit for products with A = W^½J: the errors of
-Aᵀ(Av) are small where Av is, and conjugate gradients solve with AᵀA + μI for far smaller μ. The last digits are there:
-once all steps are full ones, what is left of the error lies in directions that μ holds back.
+cut-off below which the eigenvalues of an assembled G are round-off. It is no limit for products with A = W^½J: the
+errors of Aᵀ(Av) are small where Av is, and conjugate gradients solve with AᵀA + μI for far smaller μ. The last digits
+are there: once all steps are full ones, what is left of the error lies in directions that μ holds back.
 
 The paper's rules have units: if the residuals are multiplied by s, G and L grow by s², but 1e-4 L² by s⁴, and 2⁻ᵏ not
 at all. `Relative`, the default, compares like with like: λ̂₁ with λ̂₁ at the start, L with L at the start.
@@ -47,11 +47,9 @@ class Outcome(NamedTuple):
 
 
 class Damping(eqx.Module):
-    """μ = max(γ·eps·λ̂₁, `extra`), a scalar; `extra` is what a rule adds (section 4.3 of the paper)."""
+    """What is asked for μ. To write a rule of one's own, see `Rule`."""
 
-    gamma: eqx.AbstractVar[float]
-
-    def resolve(self, problem: Problem) -> "Damping":
+    def resolve(self, problem: Problem) -> Any:
         """The rule itself, or the one it stands for on this problem."""
         return self
 
@@ -59,8 +57,25 @@ class Damping(eqx.Module):
         """The rule's memory before the first step."""
         return None
 
+    @abc.abstractmethod
     def mu(self, state: Any, seen: Seen) -> Float[Array, ""]:
         """μ for this step."""
+
+    def update(self, state: Any, told: Outcome) -> Any:
+        """The memory after a step."""
+        return state
+
+    def guard(self, state: Any, dtype: jnp.dtype) -> Float[Array, ""]:
+        """s, the factor by which short steps have raised μ; 1 without a guard."""
+        return jnp.ones((), dtype)
+
+
+class Rule(Damping):
+    """μ = max(γ·eps·λ̂₁, `extra`), a scalar; `extra` is what a rule adds (section 4.3 of the paper)."""
+
+    gamma: eqx.AbstractVar[float]
+
+    def mu(self, state, seen):
         dtype = seen.largest.dtype
         floor = self.gamma * jnp.finfo(dtype).eps * seen.largest
         # A zero Gramian leaves nothing to scale by: any positive μ gives a gradient step.
@@ -72,16 +87,8 @@ class Damping(eqx.Module):
     def extra(self, state: Any, seen: Seen) -> Array:
         """What the rule asks for beyond round-off."""
 
-    def update(self, state: Any, told: Outcome) -> Any:
-        """The memory after a step."""
-        return state
 
-    def guard(self, state: Any, dtype: jnp.dtype) -> Float[Array, ""]:
-        """s, the factor by which short steps have raised μ; 1 without a guard."""
-        return jnp.ones((), dtype)
-
-
-class Spectral(Damping):
+class Spectral(Rule):
     """μ = γ·eps·λ̂₁, the round-off of G and no more: `ng.FullNGD(damping=ng.damping.Spectral(gamma=10))`."""
 
     gamma: float = eqx.field(static=True, default=10.0)
@@ -90,7 +97,7 @@ class Spectral(Damping):
         return jnp.zeros_like(seen.loss)
 
 
-class LossPower(Damping):
+class LossPower(Rule):
     """μ = max(γ·eps·λ̂₁, c·|L|^α); the paper's rule for PINNs has c = 1e-4, α = 2."""
 
     gamma: float = eqx.field(static=True, default=10.0)
@@ -101,7 +108,7 @@ class LossPower(Damping):
         return self.scale * jnp.abs(seen.loss) ** self.power
 
 
-class GradientPower(Damping):
+class GradientPower(Rule):
     """μ = max(γ·eps·λ̂₁, c·‖∇L‖^α), with c = `scale` and α = `power` (section 4.3 of the paper)."""
 
     gamma: float = eqx.field(static=True, default=10.0)
@@ -112,7 +119,7 @@ class GradientPower(Damping):
         return self.scale * seen.gradient_norm**self.power
 
 
-class Geometric(Damping):
+class Geometric(Rule):
     """μ = max(γ·eps·λ̂₁, ratioᵏ) at iteration k: the paper's rule for energies, whose value says nothing about the
     distance to the minimum, has ratio = ½."""
 
@@ -123,7 +130,7 @@ class Geometric(Damping):
         return jnp.asarray(self.ratio, seen.loss.dtype) ** seen.iteration
 
 
-class LevenbergMarquardt(Damping):
+class LevenbergMarquardt(Rule):
     """μ grows where the quadratic model was wrong (gain < ¼) and shrinks where it was right (gain > ¾), from
     `start`·λ̂₁ on (Levenberg, 1944; Marquardt, 1963): `ng.FullNGD(damping=ng.damping.LevenbergMarquardt(start=1e-3))`.
     """
@@ -152,7 +159,7 @@ class Start(eqx.Module):
     loss: Float[Array, ""]
 
 
-class Relative(Damping):
+class Relative(Rule):
     """μ = max(γ·eps·λ̂₁, c·λ̂₁(0)·3⁻ᵏ·(L/L(0))²) at iteration k: a rule without units.
 
     c is `start`. The loss counts where it is zero at a solution (`by_loss`); an energy is known up to a constant only,
@@ -208,7 +215,7 @@ class Guarded(Damping):
     Cholesky factorization that took more than μ to succeed raises s by as much.
     """
 
-    rule: Damping
+    rule: Rule
     short: float = eqx.field(static=True, default=0.2)
     up: float = eqx.field(static=True, default=8.0)
     down: float = eqx.field(static=True, default=4.0)
@@ -217,11 +224,6 @@ class Guarded(Damping):
         if not (0 < self.short <= 1 and self.up > 1 and self.down > 1):
             given = f"short={self.short}, up={self.up}, down={self.down}"
             raise ValueError(f"a guard needs 0 < short ≤ 1 and factors up and down above 1, got {given}")
-
-    @property
-    def gamma(self) -> float:  # type: ignore[override]
-        """That of the rule."""
-        return self.rule.gamma
 
     def resolve(self, problem):
         return Guarded(self.rule.resolve(problem), self.short, self.up, self.down)
@@ -232,9 +234,6 @@ class Guarded(Damping):
     def mu(self, state, seen):
         alone = self.rule.mu(state.rule, seen)
         return jnp.minimum(state.times * alone, jnp.maximum(alone, seen.largest))
-
-    def extra(self, state, seen):
-        return self.mu(state, seen)
 
     def update(self, state, told):
         times = state.times * told.mu / told.asked
@@ -247,7 +246,7 @@ class Guarded(Damping):
         return state.times
 
 
-class Published(Damping):
+class Published(Rule):
     """The rules of the paper: `LossPower` for least squares and `Geometric` for energies."""
 
     gamma: float = eqx.field(static=True, default=10.0)

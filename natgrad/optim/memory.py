@@ -18,6 +18,7 @@ import jax
 
 from natgrad.gramian.base import most_at_a_time, weighted_features
 from natgrad.gramian.choose import available_memory, choose, local_rows, size_in_words
+from natgrad.optim.balance import Balanced
 from natgrad.optim.direction import PCG, Direct
 from natgrad.optim.kernel import Kernel
 from natgrad.problem import Problem
@@ -31,6 +32,8 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
 
     The device's own free memory by default. Baselines, which have no Gramian, are returned as they are.
     """
+    if isinstance(solver, Balanced):
+        return dataclasses.replace(solver, solver=fit(solver.solver, problem, memory))
     if not (hasattr(solver, "gramian") and hasattr(solver, "memory")):
         return solver
     memory = solver.memory if memory is None else memory

@@ -35,6 +35,7 @@ from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.optim.memory import fit
 from natgrad.parallel import after, everywhere
 from natgrad.problem import Problem
+from natgrad.problem.base import check_weights
 
 
 class State(eqx.Module):
@@ -122,6 +123,7 @@ class NaturalGradient(eqx.Module):
 
     def step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         """One iteration: pure, jittable; by all devices together where the problem is spread over several."""
+        check_weights(problem)
         return everywhere(self._step, problem, params, state)
 
     def _step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:

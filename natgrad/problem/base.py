@@ -12,7 +12,7 @@ differentiated in u and never in frozen.
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -56,6 +56,8 @@ class Features(eqx.Module):
     draw: Callable | None = eqx.field(static=True, default=None)
     #: The devices the points are spread over, see `natgrad.parallel`; None for one.
     mesh: Mesh | None = eqx.field(static=True, default=None)
+    #: Whether the block's weight is yet to be found, see `natgrad.optim.balance`.
+    auto: bool = eqx.field(static=True, default=False)
 
     @property
     def num_points(self) -> int:
@@ -66,13 +68,13 @@ class Features(eqx.Module):
         """How many rows of the Jacobian the block has: n k."""
         return self.num_points * self.size
 
-    def redraw(self, key: PRNGKeyArray) -> "Features":
-        """The block on fresh points, or itself."""
+    def redraw(self, key: PRNGKeyArray, weight: Float[Array, ""] | float = 1.0) -> "Features":
+        """The block on fresh points, or itself; `weight` multiplies the weights of those points."""
         if self.draw is None:
             return self
         inputs, weights = jax.tree.map(lambda a: a.astype(self.weights.dtype), self.draw(key))
         inputs = tuple(own(a, self.num_points, fill="edge") for a in inputs)
-        weights = own(weights, self.num_points)
+        weights = own(weight * weights, self.num_points)
         return dataclasses.replace(self, inputs=inputs, weights=weights)
 
     def at(self, u: Network, frozen: Network, inputs: tuple[Array, ...], parts: int = 1) -> Float[Array, "n k"]:
@@ -150,11 +152,21 @@ class Problem(eqx.Module):
         """The operator between the rows in the metric; None where W is diagonal."""
         return None
 
+    def block_weights(self) -> Sequence[Any] | Float[Array, " blocks"]:
+        """What multiplies the quadrature weights of each block."""
+        return (1.0,) * len(self.features)
+
+    @property
+    def auto(self) -> tuple[str, ...]:
+        """The blocks whose weight is "auto" and yet to be found; a solver's step wants none of them."""
+        return tuple(block.name for block in self.features if block.auto)
+
     def resample(self, key: PRNGKeyArray) -> "Problem":
         """The problem on fresh points, in the blocks that draw theirs at every step."""
         if all(block.draw is None for block in self.features):
             return self
-        fresh = tuple(block.redraw(jax.random.fold_in(key, i)) for i, block in enumerate(self.features))
+        blocks = enumerate(zip(self.features, self.block_weights(), strict=True))
+        fresh = tuple(block.redraw(jax.random.fold_in(key, i), weight) for i, (block, weight) in blocks)
         return eqx.tree_at(lambda problem: problem.features, self, fresh)
 
     def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
@@ -198,6 +210,15 @@ class Problem(eqx.Module):
         """The `validation` loss, at points independent of those of training, of the blocks that can be drawn again;
         and their `training` loss, where that is not the whole loss. {} where no block can."""
         return {}
+
+
+def check_weights(problem: Problem) -> None:
+    """What a solver's step says to a problem whose weights are yet to be found."""
+    if problem.auto:
+        raise ValueError(
+            f'the weight of block {problem.auto[0]!r} is "auto", which ng.solve and ng.Balanced(solver) find: use '
+            "one of them, or give it a number"
+        )
 
 
 class Sealed(eqx.Module):

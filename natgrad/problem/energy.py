@@ -86,6 +86,10 @@ class EnergyMinimization(Problem):
         evaluation: Points | None = None,
         **blocks: Energy,
     ):
+        if isinstance(blocks.get("weights"), str):
+            raise ValueError(
+                "the parts of an energy are not balanced, other weights are another energy: multiply a density instead"
+            )
         for name, block in blocks.items():
             if not isinstance(block, Energy):
                 raise ValueError(

@@ -57,6 +57,7 @@ class ResidualFunction(LeastSquares):
             theta, unravel = ravel_pytree(self.params)
             rows += (jax.jacfwd(lambda theta: self.network(unravel(theta))())(theta).astype(self.dtype),)
         ones = host.array(np.ones(out.size), self.dtype)
+        self.weights = host.array(np.ones(1), self.dtype)
         self.features = (Rows("residual", rows, ones, 1, _Tangent() if forward else _Row()),)
 
     def network(self, params: PyTree) -> "Values":

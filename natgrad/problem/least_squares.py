@@ -1,10 +1,13 @@
 """Least-squares problems (PINNs): L(θ) = ½ Σ_blocks Σ_i w_i |r(u_θ, x_i)|², with the Gauss–Newton metric.
 
 The features of the metric are the residuals themselves, so the gradient Jᵀ W r comes from the Gramian's own Jacobian.
+
+A block's w_i are the quadrature weights of its points times the weight of the block: a number, or "auto". The latter
+is 1 until `natgrad.optim.balance` finds a better one; `with_weights` puts it in.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,6 +24,7 @@ from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.units import check_units
 from natgrad.problem.validation import Validation, independent, validation
+from natgrad.problem.weights import balanced, check_weight, number
 
 
 class Residual(eqx.Module):
@@ -34,13 +38,14 @@ class Residual(eqx.Module):
         data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients; or
             a function of the points that gives them, such as `lambda points: points.normals`. As a function they are
             known at other points too, and the block can be validated (`Solution.validation`).
-        weight: multiplies the block's weights (a penalty on a boundary term, say).
+        weight: multiplies the block's weights (a penalty on a boundary term, say); "auto" balances the block against
+            the others, see `ng.Balanced`.
     """
 
     fn: Callable = eqx.field(static=True)
     points: Points
     data: tuple[Array, ...]
-    weight: float = eqx.field(static=True)
+    weight: float | str = eqx.field(static=True)
     draw: Callable | None = eqx.field(static=True)
     #: points ↦ their data; None where the data are arrays, known at these points alone.
     tabulate: Callable | None = eqx.field(static=True)
@@ -51,15 +56,13 @@ class Residual(eqx.Module):
         points: Points | Array | Callable[[PRNGKeyArray], Points],
         *,
         data: Array | tuple[Array, ...] | Callable[[Points], Any] = (),
-        weight: float = 1.0,
+        weight: float | str = 1.0,
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
-        if jnp.ndim(weight) or not 0 < weight < float("inf"):
-            raise ValueError(f"the weight of a residual must be one positive and finite number, got {weight}")
-        self.fn, self.weight = fn, float(weight)
+        self.fn, self.weight = fn, check_weight(weight)
         if callable(points):  # the problem has a key for each of its blocks; here shapes are enough
-            self.draw, self.tabulate = Draw(points, data, self.weight), None
+            self.draw, self.tabulate = Draw(points, data), None
             self.points, self.data = jax.eval_shape(self.draw.blocks, host.key(host.FRESH))
             return
         self.draw = None
@@ -83,12 +86,11 @@ class Draw:
     """key ↦ the inputs and weights of a block with fresh points; equal where its functions are."""
 
     points: Callable
-    data: Tabulate
-    weight: float
+    data: Any
 
     def __call__(self, key: PRNGKeyArray) -> tuple[tuple[Array, ...], Float[Array, " n"]]:
         points, data = self.blocks(key)
-        return (points.x, *data), self.weight * host.numpy(points.weights)
+        return (points.x, *data), points.weights
 
     def blocks(self, key: PRNGKeyArray) -> tuple[Points, tuple[Array, ...]]:
         """The points and their data."""
@@ -115,6 +117,7 @@ class LeastSquares(Problem):
 
     Arguments:
         network: an Equinox module, callable on one point (d,); its floating-point arrays are the parameters.
+        weights: "auto" balances all blocks; by default each has a weight of its own.
         exact: the exact solution, as a function of one point or as {field: function}; errors are then reported.
         evaluation: the points of these errors. By default ten times as many as the largest block has, drawn
             independently from the same domain.
@@ -126,6 +129,8 @@ class LeastSquares(Problem):
     features: tuple[Features, ...]
     norms: ErrorNorms | None
     validation: Validation | None
+    #: The weight of each block, in order; 1 where it is yet to be found.
+    weights: Float[Array, " blocks"]
     least_squares: ClassVar[bool] = True
     caution: ClassVar[float] = 1e-4
 
@@ -133,6 +138,7 @@ class LeastSquares(Problem):
         self,
         network: Network,
         *,
+        weights: str | None = None,
         exact: Callable | Mapping[str, Callable] | None = None,
         evaluation: Points | None = None,
         **blocks: Residual,
@@ -141,15 +147,42 @@ class LeastSquares(Problem):
             raise ValueError("a least-squares problem needs at least one residual block, e.g. pde=ng.Residual(…)")
         self.params, self.static = partition(network)
         keys = host.split(host.key(host.FRESH), len(blocks))
+        auto = balanced(weights, blocks)
         self.features = tuple(
-            _features(name, block, network, self.dtype, key)
+            replace(_features(name, block, network, self.dtype, key), auto=name in auto)
             for (name, block), key in zip(blocks.items(), keys, strict=True)
         )
+        self.weights = host.array([number(block.weight) for block in blocks.values()], self.dtype)
         check_units(network, [(f.name, blocks[f.name].fn, f.inputs) for f in self.features])
         points = [block.points for block in blocks.values()]
         self.norms = evaluation_norms(exact, evaluation, points, network, self.dtype)
-        others = [partial(independent, b.points, b.draw, b.tabulate, b.weight) for b in blocks.values()]
+        others = [partial(independent, b.points, b.draw, b.tabulate, number(b.weight)) for b in blocks.values()]
         self.validation = validation(self.features, others, self.dtype)
+
+    def with_weights(self, weights: Mapping[str, Any] | Float[Array, " blocks"]) -> "LeastSquares":
+        """The problem with other weights of its blocks: all of them in order, or some by name, `{"boundary": 100}`.
+
+        Blocks that are given one are no longer "auto".
+        """
+        names = [block.name for block in self.features]
+        named = isinstance(weights, Mapping)
+        given = dict(weights) if isinstance(weights, Mapping) else dict(zip(names, jnp.asarray(weights), strict=True))
+        if unknown := set(given) - set(names):
+            raise ValueError(f"there is no block {min(unknown)!r} to give a weight: there are {', '.join(names)}")
+        given = {name: check_weight(value, auto=False) if named else value for name, value in given.items()}
+        new = jnp.stack([jnp.asarray(given.get(n, w), self.dtype) for n, w in zip(names, self.weights, strict=True)])
+        ratio = dict(zip(names, new / self.weights, strict=True))
+        features = tuple(
+            replace(block, weights=ratio[block.name] * block.weights, auto=block.auto and block.name not in given)
+            for block in self.features
+        )
+        changed = eqx.tree_at(lambda problem: (problem.features, problem.weights), self, (features, new))
+        if self.validation is None:
+            return changed
+        return eqx.tree_at(lambda problem: problem.validation, changed, self.validation.scaled(ratio))
+
+    def block_weights(self) -> Float[Array, " blocks"]:
+        return self.weights
 
     def residuals(self, params: PyTree) -> dict[str, Float[Array, "n k"]]:
         """The residuals of each block, by name."""
@@ -198,7 +231,7 @@ def _features(name: str, block: Residual, network: Network, dtype: Any, key: PRN
         raise ValueError(f"block {name!r} must be an ng.Residual(fn, points), got {type(block).__name__}")
     fn = block.fn
     if block.draw is None:
-        arrays, weights = (block.points.x, *block.data), block.weight * host.numpy(block.points.weights)
+        arrays, weights = (block.points.x, *block.data), block.points.weights
     else:
         arrays, weights = block.draw(key)
     inputs = tuple(host.array(a, dtype) for a in arrays)
@@ -206,7 +239,7 @@ def _features(name: str, block: Residual, network: Network, dtype: Any, key: PRN
     return Features(
         name=name,
         inputs=inputs,
-        weights=host.array(weights, dtype),
+        weights=host.array(number(block.weight) * host.numpy(weights), dtype),
         size=1 if out.ndim == 0 else out.shape[0],
         evaluate=_Residual(fn),
         draw=block.draw,

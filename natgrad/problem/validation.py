@@ -7,6 +7,7 @@ drawn again, points given by hand or data that belong to their own points alone,
 with the training loss of the others.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ from natgrad.domains import Points
 from natgrad.parallel import total
 from natgrad.problem.base import Features, Network
 
-SEED = 20_261_117  # a stream of its own, neither a training key's nor that of the points of the errors
 LEAST = 1_000  # points a block: a layer of a thousandth of the domain is then seen more often than not
 MOST = 20_000  # a mean square is known to a few percent long before; larger blocks pay less than once more their loss
 DRAWS = 50  # of fresh points at most, where a draw has few
@@ -41,7 +41,7 @@ def independent(
     """
     n = min(max(len(points), LEAST), MOST)
     if draw is not None:
-        return _several(draw, host.split(key, min(-(-n // len(points)), DRAWS)))
+        return _several(draw, weight, host.split(key, min(-(-n // len(points)), DRAWS)))
     fresh = None if tabulate is None else points.redraw(n, key)
     if fresh is None or tabulate is None:
         return None
@@ -52,12 +52,12 @@ def independent(
     return (fresh.x, *data), host.array(weight * host.numpy(fresh.weights))
 
 
-def _several(draw: Callable[[PRNGKeyArray], Sample], keys: Sequence[PRNGKeyArray]) -> Sample:
+def _several(draw: Callable[[PRNGKeyArray], Sample], weight: float, keys: Sequence[PRNGKeyArray]) -> Sample:
     """One block out of several draws, with the weights of one."""
     inputs, weights = zip(*map(draw, keys), strict=True)
     join = lambda arrays: np.concatenate([host.numpy(a) for a in arrays])
     columns = tuple(host.array(join(column)) for column in zip(*inputs, strict=True))
-    return columns, host.array(join(weights) / len(keys))
+    return columns, host.array(weight * join(weights) / len(keys))
 
 
 class Validation(eqx.Module):
@@ -66,6 +66,11 @@ class Validation(eqx.Module):
     blocks: tuple[Features, ...]
     #: Whether these are all blocks of the problem.
     complete: bool = eqx.field(static=True)
+
+    def scaled(self, ratio: Mapping[str, Array]) -> "Validation":
+        """With the weights of the blocks multiplied."""
+        blocks = tuple(dataclasses.replace(b, weights=ratio[b.name] * b.weights) for b in self.blocks)
+        return Validation(blocks, self.complete)
 
     def loss(self, u: Network) -> Float[Array, ""]:
         """½ Σ w |r|² there."""
@@ -87,7 +92,7 @@ def validation(
 ) -> Validation | None:
     """The validation of a problem with these blocks, and how each is drawn again; None where none can be."""
     blocks = []
-    for block, other, key in zip(features, others, host.split(host.key(SEED), len(features)), strict=True):
+    for block, other, key in zip(features, others, host.split(host.key(host.VALIDATION), len(features)), strict=True):
         if (sample := other(key)) is not None:
             inputs, weights = tuple(host.array(a, dtype) for a in sample[0]), host.array(sample[1], dtype)
             blocks.append(Features(block.name, inputs, weights, block.size, block.evaluate))

@@ -28,7 +28,8 @@ def mu(rule, state=None, **known):
 def after(rule, state, step=1.0, gain=1.0, grown=1.0, **known):
     """The state after a step whose factorization took `grown` times the μ asked for."""
     asked = rule.mu(state, seen(**known))
-    return rule.update(state, damping.Outcome(seen(**known), asked, grown * asked, jnp.asarray(step), jnp.asarray(gain)))
+    told = damping.Outcome(seen(**known), asked, grown * asked, jnp.asarray(step), jnp.asarray(gain))
+    return rule.update(state, told)
 
 
 RELATIVE = damping.Relative(start=1e-3, by_loss=True)

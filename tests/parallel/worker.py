@@ -9,6 +9,7 @@ import re
 import sys
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -159,6 +160,19 @@ def fresh_points(count):
     one = ng.LeastSquares(network(), pde=block)
     ends = [ng.solve(p, ng.FullNGD(), 3, progress=False).params for p in (one, shard(one, devices(count)))]
     return relative(*ends)
+
+
+def balanced(count, solver, rule="trace"):
+    """The distances of the weights and of the parameters after steps in which the former are found three times (once
+    by the rule "start")."""
+    one = poisson()
+    auto = tuple(dataclasses.replace(block, auto=block.name == "boundary") for block in one.features)
+    one = eqx.tree_at(lambda p: p.features, one, auto)
+    solver = ng.Balanced(SOLVERS[solver](), every=0 if rule == "start" else 2, rule=rule)
+    ends = [ng.solve(p, solver, 5, progress=False) for p in (one, shard(one, devices(count)))]
+    weights = [end.history.weights["boundary"] for end in ends]
+    assert len(set(weights[0])) == (1 if rule == "start" else 3), weights
+    return [relative(weights[1], weights[0]), relative(ends[1].params, ends[0].params)]
 
 
 if __name__ == "__main__":

@@ -137,3 +137,25 @@ def test_parameters_decide_the_dtype():
     assert problem.dtype == jnp.float32
     assert problem.loss(problem.params).dtype == jnp.float32
     assert problem.difference(problem.params, problem.params).dtype == jnp.float32
+
+
+def test_other_weights_are_those_of_a_problem_built_with_them():
+    """In the losses, their sum and its changes, the Gramian's gradient; by name and in order."""
+    key, params = jax.random.key(3), None
+    x = jax.random.uniform(key, (7, 2))
+    blocks = lambda a, b: {
+        "a": ng.Residual(lambda u, x: u(x) - 1, x, weight=a), "b": ng.Residual(lambda u, x: u(x) + x, x, weight=b)
+    }  # fmt: skip
+    net = ng.MLP(2, 1, 4, 1, key=key)
+    built, made = ng.LeastSquares(net, **blocks(2.0, 30.0)), ng.LeastSquares(net, **blocks(2.0, "auto"))
+    params, new = built.params, jax.tree.map(lambda leaf: 1.1 * leaf, built.params)
+    assert made.losses(params)["b"] == pytest.approx(float(built.losses(params)["b"]) / 30)
+    for found in (made.with_weights({"b": 30.0}), made.with_weights(jnp.array([2.0, 30.0]))):
+        assert not found.auto
+        assert made.auto == ("b",)
+        np.testing.assert_allclose(found.weights, [2, 30])
+        np.testing.assert_allclose(found.loss(params), built.loss(params), rtol=1e-14)
+        np.testing.assert_allclose(found.difference(params, new), built.difference(params, new), rtol=1e-13)
+        np.testing.assert_allclose(
+            ng.gramian(found).loss_gradient(), ng.gramian(built).loss_gradient(), rtol=1e-12, atol=1e-12
+        )

@@ -31,6 +31,10 @@ def residual(fn=VALUE, points=X, net=NET, **options):
     return ng.LeastSquares(net, pde=ng.Residual(fn, points, **options))
 
 
+def two(weights=None, weight=1.0):
+    return ng.LeastSquares(NET, weights=weights, pde=ng.Residual(VALUE, X), rim=ng.Residual(VALUE, X, weight=weight))
+
+
 def energy(density=VALUE, points=X, metric=L2, net=NET, **options):
     return ng.EnergyMinimization(net, interior=ng.Energy(density, points, metric=metric, **options))
 
@@ -59,6 +63,18 @@ CASES = {
         lambda: ng.Residual(VALUE, X, weight=float("nan")),
         "must be one positive and finite number, got nan",
     ),
+    "weight in words": (
+        lambda: ng.Residual(VALUE, X, weight="Auto"),
+        "must be one positive and finite number, got 'Auto', or \"auto\" to balance it",
+    ),
+    "no weight": (lambda: ng.Residual(VALUE, X, weight=None), "must be one positive and finite number, got None"),
+    "alone in balance": (lambda: residual(weight="auto"), "block 'pde' has nothing to be balanced against"),
+    "all of one": (lambda: ng.LeastSquares(NET, weights="auto", pde=ng.Residual(VALUE, X)), "needs two blocks or more"),
+    "numbers for all": (lambda: two(weights=2.0), 'weights is "auto" or left out, got 2.0'),
+    "weights in words": (lambda: two(weights="trace"), "weights is \"auto\" or left out, got 'trace'"),
+    "auto and a number": (lambda: two(weights="auto", weight=10), "balances all blocks, and 'rim' has the weight 10"),
+    "weight of nothing": (lambda: two().with_weights({"rims": 2.0}), "there is no block 'rims' .* pde, rim"),
+    "another weight": (lambda: two().with_weights({"rim": "auto"}), "positive and finite number, got 'auto'"),
     "flat points": (lambda: residual(points=X[:, 0]), r"points must have shape \(n, d\), got \(5,\)"),
     "empty points": (lambda: residual(points=X[:0]), "points must not be empty"),
     "NaN points": (lambda: residual(points=np.full((3, 2), np.nan)), "points must be finite"),
@@ -82,6 +98,10 @@ CASES = {
     "no energy": (lambda: ng.EnergyMinimization(NET), "needs a metric on at least one block"),
     "no metric": (lambda: energy(metric=None), "needs a metric on at least one block"),
     "metric is a name": (lambda: energy(metric="H1"), r"metric must be an ng\.Metric .*got str"),
+    "balanced energy": (
+        lambda: ng.EnergyMinimization(NET, weights="auto", a=ng.Energy(VALUE, X, metric=L2)),
+        "the parts of an energy are not balanced",
+    ),
     "not an energy": (lambda: ng.EnergyMinimization(NET, a=VALUE), r"block 'a' must be an ng\.Energy.*function"),
     "not a density": (lambda: ng.Energy(1.0, X, metric=L2), r"a function of \(u, x\), got float"),
     "energy data rows": (lambda: energy(data=np.ones(4)), r"one row a point \(5\)"),

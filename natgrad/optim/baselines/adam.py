@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.problem import Problem
+from natgrad.problem.base import check_weights
 
 
 class AdamState(eqx.Module):
@@ -75,6 +76,7 @@ class Adam(eqx.Module):
         """One iteration: pure, jittable. The loss may rise."""
         import optax
 
+        check_weights(problem)
         theta, unravel = ravel_pytree(params)
         rate = self.rate(state.iteration).astype(theta.dtype)
         direction, moments = optax.scale_by_adam().update(state.gradient, state.moments)

@@ -14,7 +14,7 @@ they remember (`empty`) and how they learn (`update`); the step around it is the
 """
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.optim.baselines.wolfe import Wolfe
 from natgrad.problem import Problem
+from natgrad.problem.base import check_weights
 
 
 class Pair(eqx.Module):
@@ -62,6 +63,9 @@ class QuasiNewton(eqx.Module):
     #: Whether the first trial is one that would repeat the last fall of the loss, where this is less than 1.
     cautious: eqx.AbstractClassVar[bool]
 
+    #: What it learns from the gradients of two steps holds for one loss: weights must stay as they are.
+    compares: ClassVar[bool] = True
+
     @abc.abstractmethod
     def empty(self, size: int, dtype: Any) -> Any:
         """The memory before the first step, in its final shape."""
@@ -81,6 +85,7 @@ class QuasiNewton(eqx.Module):
         self, problem: Problem, params: PyTree, state: QuasiNewtonState
     ) -> tuple[PyTree, QuasiNewtonState, BaselineInfo]:
         """One iteration: one line search, or two where the first finds no descent; pure, jittable."""
+        check_weights(problem)
         theta, unravel = ravel_pytree(params)
         g = state.gradient
         loss, norm = problem.loss(params), jnp.linalg.norm(g)

@@ -1,0 +1,41 @@
+"""The weight of a residual block as a user writes it: a number, or "auto" (`natgrad.optim.balance` finds it)."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def number(weight: float | str) -> float:
+    """The weight itself, 1 where it is yet to be found."""
+    return 1.0 if isinstance(weight, str) else weight
+
+
+def check_weight(weight: Any, auto: bool = True) -> float | str:
+    """A weight as it may be: a number, or "auto" where that is allowed."""
+    if auto and isinstance(weight, str) and weight == "auto":
+        return weight
+    try:
+        value = math.nan if isinstance(weight, str) or np.ndim(weight) else float(weight)
+    except TypeError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        hint = ', or "auto" to balance it' if auto else ""
+        raise ValueError(f"the weight of a residual must be one positive and finite number, got {weight!r}{hint}")
+    return value
+
+
+def balanced(weights: Any, blocks: Mapping[str, Any]) -> tuple[str, ...]:
+    """The blocks to be balanced. Where all are, the first keeps 1: the loss is then in the units of its residual."""
+    if weights is not None and not (isinstance(weights, str) and weights == "auto"):
+        raise ValueError(f'weights is "auto" or left out, got {weights!r}: a block\'s own is ng.Residual(…, weight=10)')
+    names = [name for name, block in blocks.items() if weights == "auto" or block.weight == "auto"]
+    if weights == "auto" and (own := [name for name, block in blocks.items() if block.weight not in ("auto", 1.0)]):
+        raise ValueError(
+            f'weights="auto" balances all blocks, and {own[0]!r} has the weight {blocks[own[0]].weight:g}: leave one '
+            'out, or give weight="auto" to the blocks to be balanced'
+        )
+    if names and len(blocks) == 1:
+        raise ValueError(f'the block {names[0]!r} has nothing to be balanced against: "auto" needs two blocks or more')
+    return tuple(names[1:] if len(names) == len(blocks) else names)
