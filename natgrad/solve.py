@@ -21,6 +21,7 @@ from natgrad import host
 from natgrad.optim.memory import fit
 from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
+from natgrad.programs import Program, together
 from natgrad.progress import Progress
 from natgrad.stepping import Stepper, strong
 
@@ -78,8 +79,9 @@ class Solution:
     """What training gave.
 
     `u` is the trained network, `errors` its relative errors against the exact solution (empty without one), `status`
-    why training ended, `time` the seconds of stepping, `compile_time` those of compilation. `state` goes on where it
-    ended: `ng.solve(problem, solver, steps=…, resume=solution)`.
+    why training ended, `time` the seconds of stepping, `compile_time` those of compilation, `compiled` whether the step
+    was compiled ("new") or came from an earlier call ("memory") or process ("disk"). `state` goes on where it ended:
+    `ng.solve(problem, solver, steps=…, resume=solution)`.
     """
 
     u: Callable = field(repr=False)
@@ -92,6 +94,7 @@ class Solution:
     steps: int
     time: float
     compile_time: float
+    compiled: str = "new"
 
 
 def solve(
@@ -112,6 +115,7 @@ def solve(
     progress: bool = True,
     memory: int | None = None,
     group: int | None = None,
+    cache: bool = True,
 ) -> Solution:
     """Trains a problem's network; Ctrl-C ends it early and keeps what there is.
 
@@ -134,6 +138,8 @@ def solve(
         memory: bytes a step may take on a device: strategy, batch and rank follow, and what cannot fit is said at once.
         group: at most so many steps run in one go on the device, up to the next evaluation; by default what takes a
             quarter of a second, and each by itself on a CPU where rows times parameters are more than ten million.
+        cache: use what was compiled before, in this process or (from the user's cache folder) in another one, and keep
+            what is compiled now; see docs/compilation.md.
     """
     _check(problem, solver, target_error, time_limit)
     _check_counts(steps=steps, evaluate_every=evaluate_every, patience=patience, group=group)
@@ -147,7 +153,7 @@ def solve(
         records = []
     params, state = jax.tree.map(strong, (params, state))
     errors_of = lambda problem, params: problem.errors(params)
-    evaluate = jax.jit(partial(everywhere, errors_of)) if problem.norms is not None else None
+    evaluate = _program(errors_of, problem, params, cache) if problem.norms is not None else None
 
     clock = records[-1]["time"] if records else 0.0
     begun = clock
@@ -158,10 +164,12 @@ def solve(
     before = ahead = params, state
     at, count = first, 0
     with Progress(problem, solver, first, last, enabled=progress) as display:
-        started, compile_time = time.perf_counter(), 0.0
+        started, compile_time, compiled = time.perf_counter(), 0.0, "new"
         try:
-            stepper = Stepper(problem, solver, params, state, group)
-            compile_time = time.perf_counter() - started
+            stepper = Stepper(problem, solver, params, state, group, cache)
+            together(stepper.program, *([evaluate] if evaluate else []))
+            compile_time, compiled = time.perf_counter() - started, stepper.program.origin
+            display.compiled(compile_time, compiled)
             pace: float | None = None
             reason: str | None = None
             while len(records) < last and not reason:
@@ -200,7 +208,7 @@ def solve(
             if evaluate and not errors:
                 errors.update(_floats(evaluate(problem, params)))
             if not math.isfinite(loss):
-                loss = _loss(problem, params)
+                loss = float(_program(lambda problem, params: problem.loss(params), problem, params, cache)(problem, params))
         display.finish(status, records)
     return Solution(
         u=problem.solution(params),
@@ -213,6 +221,7 @@ def solve(
         steps=len(records),
         time=clock,
         compile_time=compile_time,
+        compiled=compiled,
     )
 
 
@@ -250,8 +259,9 @@ def _rejected(records: list[dict[str, Any]]) -> int:
     return count
 
 
-def _loss(problem: Problem, params: PyTree) -> float:
-    return float(jax.jit(partial(everywhere, lambda problem, params: problem.loss(params)))(problem, params))
+def _program(fn: Callable, problem: Problem, params: PyTree, cache: bool) -> Program:
+    """fn(problem, params), by all devices together."""
+    return Program(partial(everywhere, fn), problem, params, cache=cache)
 
 
 def _floats(values: Mapping[str, Any]) -> dict[str, float]:

@@ -30,6 +30,7 @@ from natgrad.parallel import everywhere, gather, own
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.coupling import Coupling, Graph
 from natgrad.problem.potential import Potential
+from natgrad.programs import Program
 
 NEWTON = 30  # iterations at most for the Galerkin solution of a nonlinear problem
 
@@ -110,7 +111,8 @@ class FEINN(Problem):
 
     def solution(self, params: PyTree) -> Callable:
         """u_θ, the finite-element function: of one point (d,) or of several (n, d), on the host."""
-        nodal = np.asarray(jax.jit(partial(everywhere, lambda problem, params: problem.nodal(params)))(self, params))
+        program = Program(partial(everywhere, lambda problem, params: problem.nodal(params)), self, params)
+        nodal = np.asarray(program(self, params))
 
         def u(x: Any) -> np.ndarray:
             points = np.asarray(x, dtype=float)
