@@ -35,11 +35,18 @@ _DIGEST = 32
 
 def folder() -> Path | None:
     """Where programs are kept; None where none are: switched off, JAX's own cache in use, or several processes."""
-    asked = os.environ.get("NATGRAD_CACHE", "")
-    if asked == "0" or jax.config.jax_compilation_cache_dir or jax.process_count() > 1:  # type: ignore[attr-defined]
+    if jax.config.jax_compilation_cache_dir or jax.process_count() > 1:  # type: ignore[attr-defined]
         return None
-    path = Path(asked) if asked else _caches() / "natgrad" / "programs"
+    return own_folder()
+
+
+def own_folder() -> Path | None:
+    """natgrad's folder in the user's caches, or the one NATGRAD_CACHE names; None where it is 0 or cannot be used."""
+    asked = os.environ.get("NATGRAD_CACHE", "")
+    if asked == "0":
+        return None
     try:
+        path = Path(asked) if asked else _caches() / "natgrad" / "programs"
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         mine = not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
         return path if mine and os.access(path, os.R_OK | os.W_OK | os.X_OK) else None
