@@ -208,7 +208,9 @@ def solve(
             if evaluate and not errors:
                 errors.update(_floats(evaluate(problem, params)))
             if not math.isfinite(loss):
-                loss = float(_program(lambda problem, params: problem.loss(params), problem, params, cache)(problem, params))
+                loss = float(
+                    _program(lambda problem, params: problem.loss(params), problem, params, cache)(problem, params)
+                )
         display.finish(status, records)
     return Solution(
         u=problem.solution(params),

@@ -49,7 +49,9 @@ class Stepper:
         # The program may have been made for another caller, whose functions are equal: the trees are this one's.
         leaves, info = self.program(self.problem, *start, np.int32(count))
         told = jax.device_get(vars(info))
-        return jax.tree.unflatten(jax.tree.structure(start), leaves), [{name: rows[i] for name, rows in told.items()} for i in range(count)]
+        return jax.tree.unflatten(jax.tree.structure(start), leaves), [
+            {name: rows[i] for name, rows in told.items()} for i in range(count)
+        ]
 
 
 def most(problem: Problem) -> int:

@@ -1,7 +1,7 @@
 """The training loop: history, stopping, resuming, breaking down, and what it shows."""
 
-import time
 import re
+import time
 import warnings
 
 import equinox as eqx

@@ -98,8 +98,9 @@ class FEINN(Problem):
         """Errors against an exact solution, and those of the interpolant and of the Galerkin solution."""
         self.norms = self._cast(self.space.errors(exact))
         bests = {"h1_interpolant": self.space.interpolate(exact), "h1_galerkin": galerkin}
-        h1 = jax.jit(lambda norms, values: norms(values)["h1"])
-        self.limits = {name: h1(self.norms, self._cast(values)) for name, values in bests.items()}
+        bests = {name: self._cast(values) for name, values in bests.items()}
+        h1 = Program(lambda norms, values: norms(values)["h1"], self.norms, bests["h1_galerkin"])
+        self.limits = {name: h1(self.norms, values) for name, values in bests.items()}
 
     def values(self, params: PyTree) -> Float[Array, " n"]:
         """P(θ): the network at the free nodes."""

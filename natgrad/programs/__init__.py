@@ -2,13 +2,13 @@
 
 A program is a function of pytrees and the arrays it was first called with. Compiling one takes seconds, so
 
-1. **memory**: what was compiled in this process for the same function, structure, shapes and surroundings is used again.
+1. memory: what was compiled in this process for the same function, structure, shapes and surroundings is used again.
    JAX's own cache compares functions by identity, which is both too strict (a builder called twice makes two lambdas)
    and too loose (a function that reads a global stays the same object when the global changes). Here the key is made of
    values: fingerprints of the function and of all that is static in the arguments (`fingerprint`), shapes, dtypes and
    places of the arrays, compiler options, JAX's settings and natgrad itself (`surroundings`). What has no certain
    value is not shared.
-2. **disk**: what another process compiled is used, if it is the same program to the last constant (`disk`).
+2. disk: what another process compiled is used, if it is the same program to the last constant (`disk`).
 
 Programs take and give flat lists of arrays, so that one serves callers whose functions are equal but other objects; a
 caller's own trees are put around the arrays. The memory holds the `MOST` programs used last, and of the user's objects
@@ -29,7 +29,8 @@ import jax
 from jaxtyping import PyTree
 
 from natgrad.programs import disk, surroundings
-from natgrad.programs.fingerprint import Unshareable, fingerprint
+from natgrad.programs.fingerprint import fingerprint
+from natgrad.programs.identity import Unshareable
 
 MOST = 16  # programs kept in memory
 COMPILATIONS = {"new": 0, "disk": 0, "memory": 0}  # how often a program came from where, in this process
@@ -52,7 +53,7 @@ class Program:
     """
 
     def __init__(self, fn: Callable, *args: PyTree, options: dict[str, Any] | None = None, cache: bool = True):
-        self.fn: Callable | None = fn
+        self.fn: Any = fn
         self.args, self.options, self.cache = args, dict(options or {}), cache
         self.origin = "new"
         self.compiled: Any = None
@@ -69,10 +70,12 @@ class Program:
         """Takes the program from memory, or lowers it; True where it is there."""
         leaves, tree = jax.tree.flatten(self.args)
         self._key = _key(self.fn, tree, leaves, self.options) if self.cache else None
-        with _lock:
-            found = _memory.get(self._key) if self._key is not None else None
-            if found is not None:
-                _memory.move_to_end(self._key)
+        found = None
+        if self._key is not None:
+            with _lock:
+                found = _memory.get(self._key)
+                if found is not None:
+                    _memory.move_to_end(self._key)
         if found is not None:
             self._found(*found, "memory")
             return True

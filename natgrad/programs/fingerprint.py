@@ -1,45 +1,34 @@
 """What a value is, in bytes: equal fingerprints, equal programs.
 
-A compiled program may be used again where tracing would give the same one. Tracing reads a function's code, defaults and
-closure, the globals that its code names, and all these in the functions it calls. So a fingerprint holds them all, *by
-value, as they are now*: numbers and strings, arrays by their bytes, containers and plain Python objects by what they
+A compiled program may be used again where tracing would give the same one. Tracing reads a function's code, defaults
+and closure, the globals that its code names, and all these in the functions it calls. So a fingerprint holds them all,
+by value, as they are now: numbers and strings, arrays by their bytes, containers and plain Python objects by what they
 hold, functions by code and surroundings. A global that was bound anew, a default, a NumPy array changed in place, an
 attribute of a module or of a class gives another fingerprint.
 
 What belongs to a library (`LIBRARIES`, and the parts of the standard library that only compute) is known by identity: a
 number that is never given twice. Its functions are not read; what they close over, `jax.vmap(f)` over f, is. Everything
-whose value cannot be known for certain, a generator, a file, a foreign object in C, a function that calls `eval` or sets
-globals, raises `Unshareable`: a program with it is compiled anew every time.
+whose value cannot be known for certain, a generator, a file, a foreign object in C, a function that calls `eval` or
+sets globals, raises `Unshareable`: a program with it is compiled anew every time.
 """
 
 import collections
 import enum
 import functools
 import hashlib
-import itertools
 import struct
 import sys
 import types
-import weakref
 from collections.abc import Iterable
 from typing import Any
 
 import jax
 import numpy as np
 
+from natgrad.programs.identity import COMPUTING, Unshareable, belongs_to_library, is_library, token
 from natgrad.programs.names import names
 
 LARGEST = 2**26  # bytes of arrays that are read for one fingerprint
-LIBRARIES = {
-    "equinox", "flax", "jax", "jaxlib", "jaxtyping", "lineax", "ml_dtypes", "natgrad", "numpy", "optax", "optimistix",
-    "scipy", "skfem",
-}  # fmt: skip
-COMPUTING = {
-    "abc", "builtins", "cmath", "collections", "contextlib", "copy", "dataclasses", "enum", "fractions", "functools",
-    "itertools", "math", "numbers", "operator", "types", "typing", "typing_extensions", "warnings", "__future__",
-    "_functools", "_operator", "_collections",
-}  # fmt: skip
-NOT_KNOWN = ("natgrad.zoo", "numpy.random")  # the first is read like a user's module, the second has a hidden state
 DENIED = {"__import__", "compile", "eval", "exec", "globals", "id", "input", "locals", "open"}  # builtins
 ATOMS = (type(None), bool, int, str, bytes, type(...), type(NotImplemented), range)
 DESCRIPTORS = (
@@ -53,42 +42,6 @@ MADE_WITH_THE_CLASS = {
 }  # fmt: skip
 JITTED = type(jax.jit(lambda: None))
 CACHED = type(functools.lru_cache(lambda: None))
-
-
-class Unshareable(Exception):
-    """Its value is not known for certain."""
-
-
-_numbers: dict[int, tuple[Any, int]] = {}
-_count = itertools.count()
-
-
-def token(obj: Any, *, forever: bool = False) -> int:
-    """A number for the object itself, which no other ever gets; `forever` keeps objects that cannot be watched."""
-    found = _numbers.get(id(obj))
-    if found is not None and found[0]() is obj:
-        return found[1]
-    key = id(obj)
-    try:
-        watch: Any = weakref.ref(obj, lambda gone: _numbers.pop(key, None) if _known_by(key, gone) else None)
-    except TypeError:
-        if not forever:
-            raise Unshareable(type(obj).__name__) from None
-        watch = lambda: obj
-    _numbers[key] = watch, next(_count)
-    return _numbers[key][1]
-
-
-def _known_by(key: int, watch: Any) -> bool:
-    return key in _numbers and _numbers[key][0] is watch
-
-
-def is_library(module: Any) -> bool:
-    """Whether a module of this name only computes, and is not changed while a program runs."""
-    if not isinstance(module, str) or any(module == name or module.startswith(name + ".") for name in NOT_KNOWN):
-        return False
-    top = module.partition(".")[0]
-    return top in LIBRARIES or top in COMPUTING
 
 
 def fingerprint(*values: Any) -> bytes:
@@ -124,19 +77,26 @@ class Fingerprint:
         """Anything."""
         kind = type(obj)
         if kind in ATOMS:
-            return self.feed(obj)
-        if kind in (float, complex):
-            return self.feed(kind.__name__, struct.pack("dd", complex(obj).real, complex(obj).imag))
-        if id(obj) in self.seen:
-            return self.feed("again", self.seen[id(obj)])
-        self.seen[id(obj)] = len(self.seen)
-        self.kept.append(obj)
-        if kind is not types.ModuleType and _belongs_to_library(obj):
-            return self.feed("library", token(obj, forever=True))
-        if isinstance(obj, type):
-            return self.type(obj)
-        read = EXACT.get(kind) or next((reader for base, reader in BASES if isinstance(obj, base)), Fingerprint.instance)
-        return read(self, obj)
+            self.feed(obj)
+        elif kind in (float, complex):
+            self.feed(kind.__name__, struct.pack("dd", complex(obj).real, complex(obj).imag))
+        elif id(obj) in self.seen:
+            self.feed("again", self.seen[id(obj)])
+        else:
+            self.seen[id(obj)] = len(self.seen)
+            self.kept.append(obj)
+            self.first(obj)
+
+    def first(self, obj: Any) -> None:
+        """Anything that was not read before."""
+        kind = type(obj)
+        if kind is not types.ModuleType and belongs_to_library(obj):
+            self.feed("library", token(obj, forever=True))
+        elif isinstance(obj, type):
+            self.type(obj)
+        else:
+            among = (read for base, read in BASES if isinstance(obj, base))
+            (EXACT.get(kind) or next(among, Fingerprint.instance))(self, obj)
 
     def items(self, obj: Iterable[Any]) -> None:
         """A container in its order: equal sets in another order are read as others, which only costs a compilation."""
@@ -156,7 +116,7 @@ class Fingerprint:
         if isinstance(obj, jax.core.Tracer) or not getattr(obj, "is_fully_addressable", True):
             raise Unshareable("an array without values")
         if isinstance(obj, jax.Array):
-            devices = sorted(device.id for device in obj.sharding.device_set)
+            devices = sorted(str(device) for device in obj.sharding.device_set)
             self.feed("jax", str(obj.dtype), bool(getattr(obj, "weak_type", False)), str(obj.sharding), devices)
             if jax.dtypes.issubdtype(obj.dtype, jax.dtypes.prng_key):
                 obj = jax.random.key_data(obj)
@@ -181,7 +141,7 @@ class Fingerprint:
 
     def function(self, obj: types.FunctionType) -> None:
         """Code, defaults, attributes, closure, and the globals that the code names."""
-        name = obj.__globals__.get("__name__")
+        name = str(obj.__globals__.get("__name__"))
         library = is_library(name) and vars(sys.modules.get(name, types)) is obj.__globals__
         chains = None
         if library:
@@ -219,7 +179,8 @@ class Fingerprint:
     def reached(self, root: Any, chains: list[tuple[str, ...]]) -> None:
         """What code reads of an object: all of it, but of a module the attributes it names (`module.nu`)."""
         if not isinstance(root, types.ModuleType):
-            return self.value(root)
+            self.value(root)
+            return
         for chain in sorted(chains):
             value: Any = root
             for name in chain:
@@ -238,9 +199,10 @@ class Fingerprint:
             name = owner.__name__ if owner is not None else obj.__module__
             if not is_library(name) or obj.__name__ in DENIED:
                 raise Unshareable(f"{name}.{obj.__name__}")
-            return self.feed("builtin", name, obj.__name__, token(obj, forever=True))
-        self.feed("builtin", obj.__name__)
-        self.value(owner)
+            self.feed("builtin", name, obj.__name__, token(obj, forever=True))
+        else:
+            self.feed("builtin", obj.__name__)
+            self.value(owner)
 
     def type(self, obj: type) -> None:
         """A class: itself, and, of a user's, what is in it at present."""
@@ -256,6 +218,9 @@ class Fingerprint:
     def instance(self, obj: Any) -> None:
         """An object of a class written in Python: its class and its attributes."""
         kind = type(obj)
+        if is_library(kind.__module__) and getattr(kind, "known_by_identity", False) is True:
+            self.feed("itself", token(obj))
+            return
         slots = [
             name
             for part in kind.__mro__
@@ -335,19 +300,6 @@ def _member(self: Fingerprint, obj: Any) -> None:
 
 def _device(self: Fingerprint, obj: Any) -> None:
     self.feed("device", obj.platform, obj.id, obj.process_index)
-
-
-def _belongs_to_library(obj: Any) -> bool:
-    """Whether a module of a library has it under its own name: then it is that library's, and nothing else's."""
-    module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", getattr(obj, "__name__", None))
-    if isinstance(obj, np.ufunc):
-        module = "numpy"
-    if not isinstance(name, str) or not is_library(module):
-        return False
-    found: Any = sys.modules.get(module)  # type: ignore[arg-type]
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found is obj
 
 
 EXACT: dict[type, Any] = {

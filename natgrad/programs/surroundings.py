@@ -1,4 +1,4 @@
-"""What a program depends on beside its function and its arguments: JAX's settings, the devices, natgrad itself, the CPU.
+"""What a program depends on beside its function and its arguments: settings, devices, natgrad itself, the CPU.
 
 All of JAX's settings take part, by their values in this thread: some change what is traced, most do not, and a
 compilation too many costs seconds where one too few gives wrong numbers.
@@ -15,7 +15,8 @@ from typing import Any
 import jax
 import jaxlib
 
-from natgrad.programs.fingerprint import fingerprint, token
+from natgrad.programs.fingerprint import fingerprint
+from natgrad.programs.identity import token
 
 FOLDERS = ("_cache_dir", "_dump_", "_dump", "_log_", "_logging", "cache_max_size", "persistent_cache")
 OTHER_ROOMS = ("zoo", "experiment", "cli", "solve", "progress", "optimistix", "optax", "lineax", "programs", "__main__")

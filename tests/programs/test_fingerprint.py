@@ -13,7 +13,8 @@ import pytest
 
 import natgrad as ng
 from natgrad import programs
-from natgrad.programs.fingerprint import Unshareable, fingerprint
+from natgrad.programs.fingerprint import fingerprint
+from natgrad.programs.identity import Unshareable
 
 module = types.ModuleType("a_users_module")
 module.nu = 1.0
@@ -103,7 +104,7 @@ BUILDERS = {
     "module": lambda factor: Scaled(jnp.asarray(factor)),
     "array": lambda factor: closure(jnp.full(3, factor)),
     "numpy": lambda factor: closure(np.full(3, factor)),
-    "container": lambda factor: (lambda x, d={"a": [(factor,)]}: d["a"][0][0] * x),
+    "container": lambda factor: lambda x, d={"a": [(factor,)]}: d["a"][0][0] * x,
     "vmap": lambda factor: jax.vmap(closure(factor)),
     "grad": lambda factor: jax.grad(lambda x: jnp.sum(factor * x)),
     "checkpoint": lambda factor: jax.checkpoint(closure(factor)),
@@ -237,7 +238,7 @@ UNKNOWN = {
     "random numbers": lambda x: x * np.random.default_rng().normal(),
     "a generator's state": closure(np.random.default_rng(0)),
     "eval": lambda x: eval("nu") * x,
-    "open": lambda x: x * len(open(__file__).read()),
+    "open": lambda x: x * len(open(__file__).read()),  # noqa: SIM115
     "import": imports,
     "global": counts,
     "a module as a whole": lambda x: getattr(module, "nu") * x,  # noqa: B009

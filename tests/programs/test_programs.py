@@ -14,7 +14,7 @@ import pytest
 
 import natgrad as ng
 from natgrad import programs
-from tests.feinns import ritz
+from tests.feinns import ritz, transport, triangles
 from tests.helpers import poisson
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -157,8 +157,9 @@ def test_two_programs_are_compiled_at_a_time(monkeypatch):
         threads.append(threading.current_thread())
         compile_(self)
 
+    problem = build()
     monkeypatch.setattr(programs.Program, "compile", spy)
-    solve(build())
+    solve(problem)
     assert len(threads) == 2
     assert threads[0] is not threading.main_thread()
     assert threads[1] is threading.main_thread()
@@ -179,11 +180,11 @@ def test_a_failure_in_the_thread_is_told(monkeypatch):
 
 
 def test_the_memory_is_bounded_and_holds_nothing_of_the_users(monkeypatch):
-    monkeypatch.setattr(programs, "MOST", 2)
-    for value in range(4):
+    monkeypatch.setattr(programs, "MOST", 3)
+    for value in range(5):
         program = programs.Program(lambda x, value=value: value * x, jnp.ones(3))
         program(jnp.ones(3))
-    assert len(programs._memory) == 2
+    assert len(programs._memory) == 3
     problem = build()
     watched = [weakref.ref(problem.features[0].evaluate.fn), weakref.ref(problem.features[0].inputs[0])]
     solution = solve(problem)
@@ -202,6 +203,15 @@ def test_finite_elements_compile_once():
     again, count = compiled(ritz(), resume=first)
     assert (count, again.compiled) == (0, "memory")
     np.testing.assert_array_equal(again.history.loss, solve(ritz(), resume=first, cache=False).history.loss)
+
+
+def test_a_factorization_is_shared_while_it_is_the_same():
+    """SuperLU cannot be read; the problem that has it goes on without compiling, another one does not."""
+    problem = transport(triangles())
+    first, _ = compiled(problem)
+    again, count = compiled(problem, resume=first)
+    assert (again.compiled, count) == ("memory", 0)
+    assert solve(transport(triangles())).compiled == "new"
 
 
 def test_nystrom_of_a_problem_built_again():
@@ -244,4 +254,11 @@ def test_devices_take_part():
     words = [sys.executable, "-c", DEVICES]
     out = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
     assert out.returncode == 0, out.stderr
-    assert out.stdout.split() == ["2", "4", "4", "6", "6", "8"]
+    assert out.stdout.split() == [
+        "3",
+        "5",
+        "5",
+        "7",
+        "7",
+        "10",
+    ]  # the exact solution on its points is one, the first time
