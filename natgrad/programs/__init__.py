@@ -32,7 +32,7 @@ from natgrad.programs import disk, surroundings
 from natgrad.programs.fingerprint import fingerprint
 from natgrad.programs.identity import Unshareable
 
-MOST = 16  # programs kept in memory
+MOST = 12  # programs kept in memory, a step of 40 MB (docs/compilation.md) and smaller ones
 COMPILATIONS = {"new": 0, "disk": 0, "memory": 0}  # how often a program came from where, in this process
 
 _memory: OrderedDict[bytes, tuple[Any, Any]] = OrderedDict()
