@@ -59,6 +59,7 @@ from natgrad.problem import Metric as Metric
 from natgrad.problem import Residual as Residual
 from natgrad.problem import ResidualFunction as ResidualFunction
 from natgrad.problem import metrics as metrics
+from natgrad.programs import clear_cache as clear_cache
 from natgrad.solve import History as History
 from natgrad.solve import Solution as Solution
 from natgrad.solve import solve as solve

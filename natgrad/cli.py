@@ -296,21 +296,12 @@ def exit_code(result: dict[str, Any]) -> int:
 
 
 def setup(cache: bool) -> None:
-    """Double precision, and compiled programs kept in the user's cache folder."""
+    """Double precision, and compiled programs kept in the user's cache folder, or not."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(home) / "natgrad" / "compiled"
-    if not cache or "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # no home to write to: compile every time
-        return
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+    if not cache:
+        os.environ["NATGRAD_CACHE"] = "0"
 
 
 def join(devices: int | None, coordinator: str | None, process_id: int | None, num_processes: int | None) -> None:
@@ -334,7 +325,21 @@ def join(devices: int | None, coordinator: str | None, process_id: int | None, n
         if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
             jax.config.update("jax_num_cpu_devices", devices // count)
     if coordinator is not None and process_id is not None:
+        keep_by_jax()
         connect(coordinator, process_id, count)
+
+
+def keep_by_jax() -> None:
+    """JAX's own cache, for several processes: one of them writes what all of them run."""
+    import jax
+
+    from natgrad.programs import disk
+
+    folder = disk.own_folder()
+    if folder is None or jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder / "processes"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -42,6 +42,14 @@ class Progress:
             print(f"natgrad: {self.sizes}, compiling", file=sys.stderr, flush=True)
         return self
 
+    def compiled(self, seconds: float, origin: str) -> None:
+        """Says how long compilation took, and whether the step was there already."""
+        text = f"compiled in {seconds:.1f} s{'' if origin == 'new' else ' (cached)'}"
+        if self.bar is not None:
+            self.bar.update(self.task, text=f"{self.sizes}, {text}")
+        elif self.enabled:
+            print(f"natgrad: {text}", file=sys.stderr, flush=True)
+
     def update(self, record: dict[str, Any]) -> None:
         """Shows a step."""
         self.look(record)

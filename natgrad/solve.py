@@ -23,6 +23,7 @@ from natgrad.optim.balance import balance, weighted
 from natgrad.optim.memory import fit
 from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
+from natgrad.programs import Program, together
 from natgrad.progress import Progress
 from natgrad.stepping import Stepper, strong
 
@@ -89,9 +90,10 @@ class Solution:
     """What training gave.
 
     `u` is the trained network, `errors` its relative errors against the exact solution (empty without one), `status`
-    why training ended, `time` the seconds of stepping, `compile_time` those of compilation. `validation` is the loss at
-    points the training never saw (NaN where there are none), and `diagnosis` says in short sentences what is wrong
-    where something is (see `natgrad.diagnosis`). `state` goes on where it ended:
+    why training ended, `time` the seconds of stepping, `compile_time` those of compilation, `compiled` whether the step
+    was compiled ("new") or came from an earlier call ("memory") or process ("disk"). `validation` is the loss at points
+    the training never saw (NaN where there are none), and `diagnosis` says in short sentences what is wrong where
+    something is (see `natgrad.diagnosis`). `state` goes on where it ended:
     `ng.solve(problem, solver, steps=…, resume=solution)`.
     """
 
@@ -107,6 +109,7 @@ class Solution:
     compile_time: float
     validation: float = math.nan
     diagnosis: tuple[str, ...] = ()
+    compiled: str = "new"
 
 
 def solve(
@@ -127,6 +130,7 @@ def solve(
     progress: bool = True,
     memory: int | None = None,
     group: int | None = None,
+    cache: bool = True,
 ) -> Solution:
     """Trains a problem's network; Ctrl-C ends it early and keeps what there is.
 
@@ -149,6 +153,8 @@ def solve(
         memory: bytes a step may take on a device: strategy, batch and rank follow, and what cannot fit is said at once.
         group: at most so many steps run in one go on the device, up to the next evaluation; by default what takes a
             quarter of a second, and each by itself on a CPU where rows times parameters are more than ten million.
+        cache: use what was compiled before, in this process or (from the user's cache folder) in another one, and keep
+            what is compiled now; see docs/compilation.md.
     """
     _check(problem, solver, target_error, time_limit)
     _check_counts(steps=steps, evaluate_every=evaluate_every, patience=patience, group=group)
@@ -161,7 +167,7 @@ def solve(
         state = solver.init(problem, params, host.key(host.SOLVER) if key is None else key)
         records = []
     params, state = jax.tree.map(strong, (params, state))
-    evaluate = _evaluation(problem)
+    evaluate = Evaluation(problem, params, state, cache)
 
     clock = records[-1]["time"] if records else 0.0
     begun = clock
@@ -172,10 +178,12 @@ def solve(
     before = ahead = params, state
     at, count = first, 0
     with Progress(problem, solver, first, last, enabled=progress) as display:
-        started, compile_time = time.perf_counter(), 0.0
+        started, compile_time, compiled = time.perf_counter(), 0.0, "new"
         try:
-            stepper = Stepper(problem, solver, params, state, group)
-            compile_time = time.perf_counter() - started
+            stepper = Stepper(problem, solver, params, state, group, cache)
+            together(stepper.program, *([evaluate.program] if evaluate.program is not None else []))
+            compile_time, compiled = time.perf_counter() - started, stepper.program.origin
+            display.compiled(compile_time, compiled)
             pace: float | None = None
             reason: str | None = None
             while len(records) < last and not reason:
@@ -212,7 +220,7 @@ def solve(
         final: dict[str, Any] = records[-1] if records else {"errors": {}, **NOTHING}
         if records or status != "interrupted":  # else nothing was done, and nothing is worth waiting for
             if not math.isfinite(loss):
-                loss = _loss(weighted(problem, state), params)
+                loss = evaluate.loss(params, state)
             if not evaluated(final):
                 final.update(evaluate(params, state, loss))
         diagnosis = diagnose(records, problem, solver)
@@ -230,6 +238,7 @@ def solve(
         compile_time=compile_time,
         validation=final.get("validation", math.nan),
         diagnosis=diagnosis,
+        compiled=compiled,
     )
 
 
@@ -238,20 +247,35 @@ def evaluated(record: Mapping[str, Any]) -> bool:
     return bool(record["errors"]) or math.isfinite(record.get("validation", math.nan))
 
 
-def _evaluation(problem: Problem) -> Callable[[PyTree, PyTree, float], dict[str, Any]]:
-    """(params, state, loss) ↦ what an evaluation adds to a record; errors and validation are one program."""
-    if problem.norms is None and not problem.validated:
-        return lambda params, state, loss: {"errors": {}, **NOTHING}
-    both = lambda problem, params, state: (problem.errors(params), weighted(problem, state).validate(params))
-    compiled = jax.jit(partial(everywhere, both))
+class Evaluation:
+    """What is looked at now and then: errors and the validation loss, by one program."""
 
-    def evaluate(params: PyTree, state: PyTree, loss: float) -> dict[str, Any]:
-        errors, checks = map(_floats, compiled(problem, params, state if problem.auto else None))
+    def __init__(self, problem: Problem, params: PyTree, state: PyTree, cache: bool):
+        self.problem, self.cache = problem, cache
+        both = lambda problem, params, state: (problem.errors(params), weighted(problem, state).validate(params))
+        some = problem.norms is not None or problem.validated
+        self.program = self._program(both, params, state) if some else None
+
+    def __call__(self, params: PyTree, state: PyTree, loss: float) -> dict[str, Any]:
+        """What an evaluation adds to the record of a step with this loss."""
+        if self.program is None:
+            return {"errors": {}, **NOTHING}
+        errors, checks = map(_floats, self.program(self.problem, params, self._weights(state)))
         if checks:  # fresh points: the loss of the step's own points is what the display shows
             checks["training"] = min(loss, checks.get("training", loss))
         return {"errors": errors, **NOTHING, **checks}
 
-    return evaluate
+    def loss(self, params: PyTree, state: PyTree) -> float:
+        """L(θ), where no step has told it."""
+        alone = lambda problem, params, state: weighted(problem, state).loss(params)
+        return float(self._program(alone, params, state)(self.problem, params, self._weights(state)))
+
+    def _program(self, fn: Callable, params: PyTree, state: PyTree) -> Program:
+        return Program(partial(everywhere, fn), self.problem, params, self._weights(state), cache=self.cache)
+
+    def _weights(self, state: PyTree) -> PyTree:
+        """Of the state, what an evaluation needs: the weights of the blocks where it has found them."""
+        return state if self.problem.auto else None
 
 
 def _stop(
@@ -286,10 +310,6 @@ def _rejected(records: list[dict[str, Any]]) -> int:
     while count < len(records) and not records[-1 - count].get("accepted", True):
         count += 1
     return count
-
-
-def _loss(problem: Problem, params: PyTree) -> float:
-    return float(jax.jit(partial(everywhere, lambda problem, params: problem.loss(params)))(problem, params))
 
 
 def _floats(values: Mapping[str, Any]) -> dict[str, float]:

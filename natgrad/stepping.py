@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from natgrad.problem import Problem
+from natgrad.programs import Program
 
 MOST = 64  # steps a call
 PERIOD = 0.25  # seconds a call may take: a display stays alive, an interruption is heard
@@ -23,12 +24,20 @@ SMALL = 10_000_000  # entries of the Jacobian up to which a CPU takes several st
 class Stepper:
     """`(params, state), told = stepper((params, state), count)`: so many steps, and what each of them told."""
 
-    def __init__(self, problem: Problem, solver: Any, params: PyTree, state: PyTree, group: int | None = None):
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Any,
+        params: PyTree,
+        state: PyTree,
+        group: int | None = None,
+        cache: bool = True,
+    ):
         self.problem = problem
         self.most, self.paced = (most(problem), True) if group is None else (group, False)
-        step = jax.jit(solver.step)
-        run = _once(step) if self.most == 1 else _loop(step, jax.eval_shape(step, problem, params, state)[2], self.most)
-        self.compiled = jax.jit(run).lower(problem, params, state, np.int32(1)).compile(compiler_options())
+        run = _once(solver) if self.most == 1 else _loop(solver, self.most)
+        options = compiler_options()
+        self.program = Program(run, problem, params, state, np.int32(1), options=options, cache=cache)
 
     def count(self, seconds: float | None) -> int:
         """How many steps to take in the next call, when one took so many seconds in the last."""
@@ -37,9 +46,11 @@ class Stepper:
         return 1 if seconds is None else int(np.clip(PERIOD / max(seconds, 1e-9), 1, self.most))
 
     def __call__(self, start: tuple[PyTree, PyTree], count: int) -> tuple[tuple[PyTree, PyTree], list[dict[str, Any]]]:
-        params, state, info = self.compiled(self.problem, *start, np.int32(count))
+        # The program may have been made for another caller, whose functions are equal: the trees are this one's.
+        leaves, info = self.program(self.problem, *start, np.int32(count))
         told = jax.device_get(vars(info))
-        return (params, state), [jax.tree.map(lambda rows, i=i: rows[i], told) for i in range(count)]
+        rows = [jax.tree.map(lambda rows, i=i: rows[i], told) for i in range(count)]
+        return jax.tree.unflatten(jax.tree.structure(start), leaves), rows
 
 
 def most(problem: Problem) -> int:
@@ -48,20 +59,22 @@ def most(problem: Problem) -> int:
     return 1 if large and jax.default_backend() == "cpu" else MOST
 
 
-def _once(step: Any) -> Any:
+def _once(solver: Any) -> Any:
     """One step, with a row of what it told."""
 
     def run(problem: Problem, params: PyTree, state: PyTree, count: Any) -> Any:
-        params, state, info = step(problem, params, state)
-        return params, state, jax.tree.map(lambda value: jnp.asarray(value)[None], info)
+        params, state, info = solver.step(problem, params, state)
+        return jax.tree.leaves((params, state)), jax.tree.map(lambda value: jnp.asarray(value)[None], info)
 
     return run
 
 
-def _loop(step: Any, info: Any, most: int) -> Any:
+def _loop(solver: Any, most: int) -> Any:
     """`count` steps, with a row of what they told for each."""
 
     def run(problem: Problem, params: PyTree, state: PyTree, count: Any) -> Any:
+        step = jax.jit(solver.step)  # traced once, for its shapes and for the loop
+        info = jax.eval_shape(step, problem, params, state)[2]
         rows = jax.tree.map(lambda leaf: jnp.zeros((most, *leaf.shape), leaf.dtype), info)
 
         def body(index, carry):
@@ -70,7 +83,8 @@ def _loop(step: Any, info: Any, most: int) -> Any:
             rows = jax.tree.map(lambda row, value: row.at[index].set(value), rows, info)
             return *jax.tree.map(strong, (params, state)), rows
 
-        return jax.lax.fori_loop(0, count, body, (params, state, rows))
+        params, state, rows = jax.lax.fori_loop(0, count, body, (params, state, rows))
+        return jax.tree.leaves((params, state)), rows
 
     return run
 

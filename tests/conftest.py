@@ -1,6 +1,9 @@
+import os
+
 import jax
 import pytest
 
+os.environ["NATGRAD_CACHE"] = "0"  # tests leave nothing in the user's folders; those of the cache say otherwise
 jax.config.update("jax_enable_x64", True)
 
 

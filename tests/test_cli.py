@@ -157,12 +157,13 @@ def test_spectrum(here, capsys):
 def test_precision_and_cache(tmp_path):
     """The command line works in float64, keeps what it compiled where XDG says, and starts with little loaded."""
     code = (
-        "import sys, jax\nfrom natgrad.cli import setup, main\n"
+        "import sys, jax\nfrom natgrad.cli import setup, main\nfrom natgrad.programs import disk\n"
         "assert not jax.config.jax_enable_x64\nsetup(cache=True)\n"
-        "print(jax.config.jax_enable_x64, jax.config.jax_compilation_cache_dir)\n"
+        "print(jax.config.jax_enable_x64, disk.folder(), jax.config.jax_compilation_cache_dir)\n"
         "print(*[m for m in ('matplotlib', 'rich', 'optax') if m in sys.modules])\n"
+        "setup(cache=False)\nprint(disk.folder())\n"
     )
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "NATGRAD_CACHE": ""}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert out.stdout.splitlines() == [f"True {tmp_path / 'natgrad' / 'compiled'}", ""]
+    assert out.stdout.splitlines() == [f"True {tmp_path / 'natgrad' / 'programs'} None", "", "None"]

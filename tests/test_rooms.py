@@ -14,17 +14,18 @@ import natgrad as ng
 from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
-ABOVE_PROBLEM = {"host", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
+ABOVE_PROBLEM = {"host", "programs", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
 ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
     "host": set(),
+    "programs": set(),
     "parallel": set(),
     "linalg": {"parallel"},
     "calculus": set(),
     "networks": {"host", "calculus"},
     "domains": {"host"},
     "fem": {"host", "linalg"},
-    "problem": {"host", "calculus", "networks", "domains", "fem", "parallel"},
+    "problem": {"host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
     "gramian": {"linalg", "parallel", "problem"},
     "precondition": {"host", "linalg", "gramian", "parallel"},
     "optim": ABOVE_SOLVE,
@@ -33,8 +34,8 @@ MAY_IMPORT = {
     "optimistix": ABOVE_SOLVE | {"optim"},
     "optax": ABOVE_SOLVE | {"optim"},
     "lineax": {"linalg"},
-    "stepping": {"problem"},
-    "solve": {"host", "diagnosis", "optim", "parallel", "problem", "progress", "stepping"},
+    "stepping": {"problem", "programs"},
+    "solve": {"host", "diagnosis", "optim", "parallel", "problem", "programs", "progress", "stepping"},
     "zoo": {"host", "problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo"},
     "cli": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo", "experiment"},

@@ -58,7 +58,9 @@ def riesz_map(space: BaseSpace, form: Any, free: np.ndarray | None, kind: str, *
 
 
 class Factor:
-    """A sparse factorization on the host, known to JAX by its identity."""
+    """A sparse factorization on the host, known to JAX, and to compiled programs, by its identity."""
+
+    known_by_identity = True  # nothing changes it, and what SuperLU has in it cannot be read
 
     def __init__(self, A: scipy.sparse.csr_array, symmetric: bool = True):
         from scipy.sparse.linalg import splu

@@ -12,6 +12,7 @@ from natgrad import host
 from natgrad.calculus import jacobian
 from natgrad.domains import Points
 from natgrad.parallel import total
+from natgrad.programs import Program
 
 BATCH = 10_000  # points differentiated at a time, which bounds the memory of an evaluation
 
@@ -36,7 +37,8 @@ class ErrorNorms(eqx.Module):
         self.fields = tuple(exact) if isinstance(exact, Mapping) else None
         self.x, self.weights = host.array(points.x, dtype), host.array(points.weights, dtype)
         target = exact if callable(exact) else lambda x: _stack([f(x) for f in exact.values()])
-        self.values, self.gradients, finite = jax.jit(lambda x: _checked(*_tabulate(target, x)))(self.x)
+        table = Program(lambda x: _checked(*_tabulate(target, x)), self.x)
+        self.values, self.gradients, finite = table(self.x)
         if not finite:
             raise ValueError("the exact solution or its gradient is not finite at the evaluation points")
 

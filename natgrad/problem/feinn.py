@@ -31,6 +31,7 @@ from natgrad.problem.base import Features, Network, Problem, check_block, partit
 from natgrad.problem.coupling import Coupling, Graph
 from natgrad.problem.potential import Potential
 from natgrad.problem.units import check_units
+from natgrad.programs import Program
 
 NEWTON = 30  # iterations at most for the Galerkin solution of a nonlinear problem
 
@@ -99,8 +100,9 @@ class FEINN(Problem):
         """Errors against an exact solution, and those of the interpolant and of the Galerkin solution."""
         self.norms = self._cast(self.space.errors(exact))
         bests = {"h1_interpolant": self.space.interpolate(exact), "h1_galerkin": galerkin}
-        h1 = jax.jit(lambda norms, values: norms(values)["h1"])
-        self.limits = {name: h1(self.norms, self._cast(values)) for name, values in bests.items()}
+        bests = {name: self._cast(values) for name, values in bests.items()}
+        h1 = Program(lambda norms, values: norms(values)["h1"], self.norms, bests["h1_galerkin"])
+        self.limits = {name: h1(self.norms, values) for name, values in bests.items()}
 
     def values(self, params: PyTree) -> Float[Array, " n"]:
         """P(θ): the network at the free nodes."""
@@ -112,7 +114,8 @@ class FEINN(Problem):
 
     def solution(self, params: PyTree) -> Callable:
         """u_θ, the finite-element function: of one point (d,) or of several (n, d), on the host."""
-        nodal = np.asarray(jax.jit(partial(everywhere, lambda problem, params: problem.nodal(params)))(self, params))
+        program = Program(partial(everywhere, lambda problem, params: problem.nodal(params)), self, params)
+        nodal = np.asarray(program(self, params))
 
         def u(x: Any) -> np.ndarray:
             points = np.asarray(x, dtype=float)

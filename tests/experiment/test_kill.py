@@ -11,7 +11,7 @@ import pytest
 
 from tests.experiment.small_runs import NYSTROM, SETTINGS, assert_same_run, history
 
-ENVIRONMENT = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+ENVIRONMENT = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
 PATIENCE = 300  # seconds for a process to get somewhere
 
 
@@ -25,7 +25,7 @@ def command(folder, optimizer, steps, *more):
 @pytest.fixture
 def environment(tmp_path_factory):
     home = tmp_path_factory.getbasetemp() / "kill-cache"
-    return {**os.environ, **ENVIRONMENT, "XDG_CACHE_HOME": str(home)}
+    return {**os.environ, **ENVIRONMENT, "NATGRAD_CACHE": str(home)}
 
 
 def lines(folder):

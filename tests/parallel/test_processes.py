@@ -30,7 +30,7 @@ def command(folder, steps, *more, optimizer="ngd-full"):
 def start(tmp_path_factory):
     """Starts a process; what is left of it at the end of the test is killed."""
     home = str(tmp_path_factory.getbasetemp() / "parallel-cache")
-    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "XDG_CACHE_HOME": home, "JAX_PLATFORMS": "cpu"}
+    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "NATGRAD_CACHE": home, "JAX_PLATFORMS": "cpu"}
     processes = []
 
     def launch(words):

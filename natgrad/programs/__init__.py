@@ -1,0 +1,181 @@
+"""Compiled programs, used again: within a process by what they mean, in later ones by what they are.
+
+A program is a function of pytrees and the arrays it was first called with. Compiling one takes seconds, so
+
+1. memory: what was compiled in this process for the same function, structure, shapes and surroundings is used again.
+   JAX's own cache compares functions by identity, which is both too strict (a builder called twice makes two lambdas)
+   and too loose (a function that reads a global stays the same object when the global changes). Here the key is made of
+   values: fingerprints of the function and of all that is static in the arguments (`fingerprint`), shapes, dtypes and
+   places of the arrays, compiler options, JAX's settings and natgrad itself (`surroundings`). What has no certain
+   value is not shared.
+2. disk: what another process compiled is used, if it is the same program to the last constant (`disk`).
+
+Programs take and give flat lists of arrays, so that one serves callers whose functions are equal but other objects; a
+caller's own trees are put around the arrays. The memory holds the `MOST` programs used last, and of the user's objects
+none but what the compiler made constants of: no points, no parameters, no functions.
+
+    program = Program(fn, problem, params)          # nothing happens yet
+    together(program, other)                        # compiles both at the same time
+    program(problem, params)
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jaxtyping import PyTree
+
+from natgrad.programs import disk, surroundings
+from natgrad.programs.fingerprint import fingerprint
+from natgrad.programs.identity import Unshareable
+
+MOST = 12  # programs kept in memory, a step of 40 MB (docs/compilation.md) and smaller ones
+COMPILATIONS = {"new": 0, "disk": 0, "memory": 0}  # how often a program came from where, in this process
+
+_memory: OrderedDict[bytes, tuple[Any, Any]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def clear_cache() -> None:
+    """Forgets the compiled programs of this process: `ng.clear_cache()`. Those on disk stay."""
+    with _lock:
+        _memory.clear()
+
+
+class Program:
+    """`fn(*args)`, compiled when first called, for arguments of the structure, shapes and places of these.
+
+    `origin` says where it came from: "new", "disk" or "memory". With `cache=False` it is compiled anew, whatever is
+    there.
+    """
+
+    def __init__(self, fn: Callable, *args: PyTree, options: dict[str, Any] | None = None, cache: bool = True):
+        self.fn: Any = fn
+        self.args, self.options, self.cache = args, dict(options or {}), cache
+        self.origin = "new"
+        self.compiled: Any = None
+        self.out: Any = None
+        self._key: bytes | None = None
+        self._lowered: Any = None
+
+    def __call__(self, *args: PyTree) -> PyTree:
+        if self.compiled is None:
+            together(self)
+        return jax.tree.unflatten(self.out, self.compiled(*jax.tree.leaves(args)))
+
+    def look_up(self) -> bool:
+        """Takes the program from memory, or lowers it; True where it is there."""
+        leaves, tree = jax.tree.flatten(self.args)
+        self._key = _key(self.fn, tree, leaves, self.options) if self.cache else None
+        found = None
+        if self._key is not None:
+            with _lock:
+                found = _memory.get(self._key)
+                if found is not None:
+                    _memory.move_to_end(self._key)
+        if found is not None:
+            self._found(*found, "memory")
+            return True
+        fn, out = self.fn, []
+
+        def flat(*leaves: Any) -> list[Any]:
+            results, structure = jax.tree.flatten(fn(*jax.tree.unflatten(tree, leaves)))
+            out.append(structure)
+            return results
+
+        self._lowered = jax.jit(flat).lower(*leaves)
+        self.out = out[-1]
+        return False
+
+    def compile(self) -> None:
+        """Takes the lowered program from disk, or compiles it."""
+        devices = _devices(self.args)
+        place = disk.folder() if self.cache else None
+        name = disk.name(self._lowered, self.options, devices) if place is not None else None
+        path = place / f"{name}{disk.SUFFIX}" if place is not None and name is not None else None
+        compiled = disk.load(path, self._lowered, devices) if path is not None else None
+        origin = "disk"
+        if compiled is None:
+            origin = "new"
+            compiled, seconds = _timed(lambda: self._lowered.compile(self.options or None))
+            if path is not None and seconds >= disk.WORTH:
+                disk.save(path, compiled)
+        if self._key is not None:
+            with _lock:
+                _memory[self._key] = compiled, self.out
+                while len(_memory) > MOST:
+                    _memory.popitem(last=False)
+        self._found(compiled, self.out, origin)
+
+    def _found(self, compiled: Any, out: Any, origin: str) -> None:
+        self.compiled, self.out, self.origin = compiled, out, origin
+        self.fn, self.args, self._lowered = None, (), None  # nothing of the user's is held
+        with _lock:
+            COMPILATIONS[origin] += 1
+
+
+def together(*programs: Program) -> None:
+    """Compiles those that are not: the compiler runs in a thread while the next program is traced and compiled."""
+    seen, threads = surroundings.settings(), []
+    for place, program in enumerate(programs):
+        if program.compiled is not None or program.look_up():
+            continue
+        if place == len(programs) - 1 or jax.process_count() > 1:  # processes compile in the same order
+            program.compile()
+        else:
+            threads.append(threading.Thread(target=_compile_alike, args=(program, seen)))
+            threads[-1].start()
+    for thread in threads:
+        thread.join()
+    for program in programs:
+        if program.compiled is None:
+            program.compile()
+
+
+def _compile_alike(program: Program, seen: Any) -> None:
+    """Compiles in this thread, if it sees the settings of the other; what fails here, fails there again and is told."""
+    try:
+        if surroundings.settings() == seen:
+            program.compile()
+    except Exception:
+        return
+
+
+def _key(fn: Any, tree: Any, leaves: list[Any], options: dict[str, Any]) -> bytes | None:
+    """What a program means; None where that is not certain."""
+    devices = [device.id for device in _devices(leaves)]
+    try:
+        places = [_place(leaf) for leaf in leaves]
+        return fingerprint(fn, tree, places, devices, sorted(options.items()), surroundings.here())
+    except Unshareable:
+        return None
+
+
+def _place(leaf: Any) -> tuple[Any, ...]:
+    """Shape, type and place of an argument. One that is the same on all devices may lie on one at first."""
+    kind = jax.typeof(leaf)
+    place = ""
+    if isinstance(leaf, jax.Array) and not leaf.sharding.is_fully_replicated:
+        place = str(leaf.sharding)
+    return kind.shape, str(kind.dtype), bool(getattr(kind, "weak_type", False)), place
+
+
+def _devices(args: PyTree) -> list[Any]:
+    """The devices a program runs on, in their order."""
+    arrays = [leaf for leaf in jax.tree.leaves(args) if isinstance(leaf, jax.Array)]
+    for leaf in arrays:
+        if isinstance(leaf.sharding, jax.sharding.NamedSharding):
+            return list(leaf.sharding.mesh.devices.flat)
+    for leaf in arrays:
+        if leaf.committed:
+            return sorted(leaf.sharding.device_set, key=lambda device: device.id)
+    default: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+    return [default] if isinstance(default, jax.Device) else jax.local_devices(backend=default)[:1]
+
+
+def _timed(fn: Callable[[], Any]) -> tuple[Any, float]:
+    started = time.perf_counter()
+    return fn(), time.perf_counter() - started

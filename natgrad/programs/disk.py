@@ -1,0 +1,123 @@
+"""Compiled programs in the user's cache folder, for the next process.
+
+JAX has such a cache, which is one object for the whole process: to use it here would be to switch it on for all that
+the user compiles, in whatever thread. It writes entries in place, so that another process may read half of one, and
+never replaces a damaged one. So natgrad keeps its own programs itself, by `jax.experimental.serialize_executable`, and
+leaves JAX's settings alone. Where the user has set JAX's cache, that is used, and not this.
+
+An entry's name is a hash of the program as it was lowered (StableHLO, all constants in it) and of all that the compiler
+goes by: options, versions, JAX's settings, flags, the devices, the processor and its instructions. So it is right
+whatever the user's functions are. Its file starts with a hash of its content: what is damaged is not used, and written
+again. Files appear whole (`os.replace`); those that were not used for longest go when all together exceed `LIMIT`.
+Nothing here raises: a folder that cannot be read or written is no folder. Entries are read by pickle: a folder that
+belongs to another user is not used.
+"""
+
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.experimental import serialize_executable
+
+from natgrad.programs import surroundings
+
+LIMIT = 2**30  # bytes of all entries together
+WORTH = 0.2  # seconds of compilation from which on a program is kept
+SUFFIX = ".program"
+_DIGEST = 32
+
+
+def folder() -> Path | None:
+    """Where programs are kept; None where none are: switched off, JAX's own cache in use, or several processes."""
+    if jax.config.jax_compilation_cache_dir or jax.process_count() > 1:  # type: ignore[attr-defined]
+        return None
+    return own_folder()
+
+
+def own_folder() -> Path | None:
+    """natgrad's folder in the user's caches, or the one NATGRAD_CACHE names; None where it is 0 or cannot be used."""
+    asked = os.environ.get("NATGRAD_CACHE", "")
+    if asked == "0":
+        return None
+    try:
+        path = Path(asked) if asked else _caches() / "natgrad" / "programs"
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mine = not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
+        return path if mine and os.access(path, os.R_OK | os.W_OK | os.X_OK) else None
+    except (OSError, RuntimeError):
+        return None
+
+
+def name(lowered: Any, options: dict[str, Any], devices: list[Any]) -> str | None:
+    """The name of a program's entry; None where it calls back into this process."""
+    text = lowered.as_text()
+    if "callback" in text:
+        return None
+    places = [(device.id, device.process_index, device.device_kind) for device in devices]
+    digest = hashlib.sha256(text.encode())
+    digest.update(repr((surroundings.everywhere(), sorted(options.items()), places)).encode())
+    return digest.hexdigest()
+
+
+def load(path: Path, lowered: Any, devices: list[Any]) -> Any | None:
+    """The program of an entry; None where there is none, or it is damaged or of no use here."""
+    try:
+        data = path.read_bytes()
+        if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
+            return None
+        content = zlib.decompress(data[_DIGEST:])
+        program = serialize_executable.deserialize_and_load(
+            content, lowered.in_tree, lowered.out_tree, devices[0].client, devices
+        )
+    except Exception:  # whatever it is, the program is compiled instead
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return program
+
+
+def save(path: Path, compiled: Any) -> None:
+    """Keeps a program; without a word where that cannot be done."""
+    part = None
+    try:
+        content = zlib.compress(serialize_executable.serialize(compiled)[0], level=1)
+        handle, part = tempfile.mkstemp(suffix=".part", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(content).digest() + content)
+        os.replace(part, path)
+        evict(path.parent)
+    except Exception:
+        if part is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+
+
+def evict(place: Path) -> None:
+    """Removes the entries that were not used for longest, until the others fit."""
+    entries = []
+    for path in place.glob(f"*{SUFFIX}"):
+        with contextlib.suppress(OSError):  # another process may have removed it
+            stat = path.stat()
+            entries.append((stat.st_mtime, stat.st_size, path))
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= LIMIT:
+            break
+        with contextlib.suppress(OSError):
+            path.unlink()
+        total -= size
+
+
+def _caches() -> Path:
+    """The folder for caches of this user."""
+    if os.environ.get("XDG_CACHE_HOME"):
+        return Path(os.environ["XDG_CACHE_HOME"])
+    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"])
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")

@@ -1,0 +1,206 @@
+"""Programs on disk: found by the next process, never wrong, never in the way."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from natgrad import programs
+from natgrad.programs import disk, surroundings
+
+X = jnp.linspace(0.0, 1.0, 5)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of its own, in which everything is kept."""
+    monkeypatch.setenv("NATGRAD_CACHE", str(tmp_path / "programs"))
+    monkeypatch.setattr(disk, "WORTH", 0.0)
+    programs.clear_cache()
+    return tmp_path / "programs"
+
+
+def entries(folder):
+    return sorted(folder.glob(f"*{disk.SUFFIX}"))
+
+
+def run(fn=jnp.sin, x=X, **options):
+    """Where a program comes from that is not in memory, and what it gives."""
+    programs.clear_cache()
+    program = programs.Program(fn, x, **options)
+    return program(x), program.origin
+
+
+def test_a_program_is_found_again(folder):
+    first, origin = run()
+    assert origin == "new"
+    again, origin = run()
+    assert origin == "disk"
+    np.testing.assert_array_equal(first, again)
+    assert len(entries(folder)) == 1
+    assert not list(folder.glob("*.part"))
+
+
+@pytest.mark.parametrize("damage", ["truncated", "emptied", "a bit turned", "another's content"])
+def test_a_damaged_entry_is_compiled_and_written_again(folder, damage):
+    first, _ = run()
+    (path,) = entries(folder)
+    whole = path.read_bytes()
+    turned = bytearray(whole)
+    turned[len(whole) // 2] ^= 1
+    damaged = {"truncated": whole[:-20], "emptied": b"", "a bit turned": bytes(turned), "another's content": b"x" * 99}
+    path.write_bytes(damaged[damage])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again, origin = run()
+    assert origin == "new"
+    np.testing.assert_array_equal(first, again)
+    assert run()[1] == "disk"
+
+
+def test_an_entry_that_is_no_program_is_compiled(folder):
+    """Its hash is right, what is in it is not: written by another version, say."""
+    import hashlib
+    import zlib
+
+    run()
+    (path,) = entries(folder)
+    content = zlib.compress(b"no pickle")
+    path.write_bytes(hashlib.sha256(content).digest() + content)
+    assert run()[1] == "new"
+    assert run()[1] == "disk"
+
+
+def test_what_the_compiler_goes_by_is_in_the_name(folder, monkeypatch):
+    run()
+    assert run(jnp.cos)[1] == "new"
+    assert run(lambda x: jnp.sin(x) + 1e-300)[1] == "new"
+    assert run(x=jnp.linspace(0.0, 1.0, 6))[1] == "new"
+    assert run(options={"xla_cpu_enable_fast_math": True})[1] == "new"
+    with jax.default_matmul_precision("highest"):
+        assert run()[1] == "new"
+    assert run()[1] == "disk"
+    monkeypatch.setattr(surroundings, "processor", lambda: "another processor")
+    assert run()[1] == "new"
+
+
+def test_constants_are_in_the_name(folder):
+    """Large ones too, of which a text may show a part only."""
+    table = np.arange(20_000.0)
+    fn = lambda x: x[0] + jnp.asarray(table)
+    run(fn)
+    table[10_000] = -1.0
+    value, origin = run(fn)
+    assert origin == "new"
+    assert value[10_000] == X[0] - 1.0
+
+
+def test_calls_back_into_a_process_are_not_kept(folder):
+    fn = lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+    assert run(fn)[1] == run(fn)[1] == "new"
+    assert not entries(folder)
+
+
+def test_it_is_switched_off(folder, monkeypatch):
+    assert run(cache=False)[1] == "new"
+    assert not folder.exists()
+    monkeypatch.setenv("NATGRAD_CACHE", "0")
+    assert disk.folder() is None
+    assert run()[1] == run()[1] == "new"
+
+
+def test_the_users_own_cache_goes_first(folder):
+    jax.config.update("jax_compilation_cache_dir", str(folder.parent / "jax"))
+    try:
+        assert disk.folder() is None
+    finally:
+        jax.config.update("jax_compilation_cache_dir", None)
+    assert disk.folder() == folder
+
+
+def test_the_users_settings_stay(folder):
+    before = dict(jax.config.values)
+    run()
+    run()
+    assert dict(jax.config.values) == before
+
+
+@pytest.mark.parametrize("place", ["a file", "below a file", "/dev/null/x"])
+def test_a_folder_that_cannot_be_is_none(folder, place, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    paths = {"a file": str(tmp_path / "file"), "below a file": str(tmp_path / "file" / "x")}
+    monkeypatch.setenv("NATGRAD_CACHE", paths.get(place, place))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert disk.folder() is None
+        assert run()[1] == "new"
+
+
+def test_a_folder_that_breaks_while_writing_is_no_failure(folder, monkeypatch):
+    def full(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert run()[1] == "new"
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no users")
+def test_the_folder_of_another_user_is_not_read(folder, monkeypatch):
+    run()
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert disk.folder() is None
+
+
+def test_the_folder_is_bounded(folder, monkeypatch):
+    run()
+    size = entries(folder)[0].stat().st_size
+    os.utime(entries(folder)[0], (1, 1))
+    oldest = entries(folder)
+    monkeypatch.setattr(disk, "LIMIT", 4 * size)
+    for shift in range(8):
+        run(lambda x, shift=shift: jnp.sin(x + shift))
+    assert sum(path.stat().st_size for path in entries(folder)) <= 4 * size
+    assert len(entries(folder)) >= 2
+    assert not set(oldest) & set(entries(folder))
+
+
+def test_caches_are_where_the_system_has_them(monkeypatch):
+    from pathlib import Path
+
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert disk._caches() == Path("/caches")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert disk._caches() == Path.home() / "Library" / "Caches"
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert disk._caches() == Path.home() / ".cache"
+
+
+PROCESS = """
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+import natgrad as ng
+from tests.programs.test_programs import build
+solution = ng.solve(build(), ng.FullNGD(), 6)
+print(solution.compiled, solution.errors["h1"].hex(), *[float(loss).hex() for loss in solution.history.loss])
+"""
+
+
+def test_processes_share_programs_bit_for_bit(folder):
+    """Two at the same time, none of which finds half a file; then one that compiles nothing."""
+    environment = {**os.environ, "XLA_FLAGS": "--xla_backend_optimization_level=0", "JAX_PLATFORMS": "cpu"}
+    start = lambda: subprocess.Popen(
+        [sys.executable, "-c", PROCESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    told = [process.communicate() for process in [start(), start()]] + [start().communicate()]
+    words = [out.split() for out, _ in told]
+    assert words[2][0] == "disk", told[2]
+    assert "(cached)" in told[2][1]
+    assert words[0][1:] == words[1][1:] == words[2][1:]
+    assert len(words[0]) == 8
