@@ -27,7 +27,7 @@ PROBLEMS = (
     "allen_cahn", "burgers", "heat3d", "helmholtz2d", "inverse_poisson", "kovasznay", "poisson3d", "poisson_nd",
     "stokes2d",
 )  # fmt: skip
-SOLVER = "ng.NystromNGD(damping=ng.damping.Spectral(0.1, short=0.2), **preset)"
+SOLVER = "ng.NystromNGD(**preset)"
 ALONE = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     "OMP_NUM_THREADS": "1",

@@ -26,11 +26,8 @@ from natgrad.problem import Problem
 
 FAR = 100.0  # V / T; good runs of the zoo end at 1 to 250, advection on too few points at 10⁴ and more
 SMALL = 1e-4  # V / max L, a residual of a hundredth of the first one; there 10⁻⁹ or less, and about 1 (docs/stalls.md)
-WINDOW, FEWEST, GAIN = (
-    0.1,
-    5,
-    0.1,
-)  # a stall: the share of the steps looked at, their least number, what counts as a fall
+# A stall: the share of the steps that is looked at, their least number, and what counts as a fall.
+WINDOW, FEWEST, GAIN = 0.1, 5, 0.1
 HELD = 10.0  # the factor by which short steps have raised μ
 UNSOLVED = 1e-2  # the residual of an inner solve that has not found the direction
 EXHAUSTED = "points exhausted"

@@ -106,7 +106,8 @@ def rpcholesky(
 
 def _draw(key, weights, block: int, capacity):
     """`block` independent indices, distinct ones first, and which to use: no repeats, at most `capacity`."""
-    logits = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -jnp.inf)
+    share = weights / jnp.max(weights)  # of which the logarithm has no units: a scaled matrix has the same pivots
+    logits = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, share, 1.0)), -jnp.inf)
     S = jax.random.categorical(key, logits, shape=(block,)).astype(jnp.int32)
     repeated = jnp.any(jnp.tril(S[:, None] == S[None, :], -1), axis=1)
     order = jnp.argsort(repeated, stable=True)

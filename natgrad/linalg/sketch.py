@@ -141,7 +141,8 @@ def sample_diagonal(key: PRNGKeyArray, diagonal: Float[Array, " p"], m: int) -> 
     _check_size(diagonal.shape[0], m)
     possible = (diagonal > 0) & jnp.isfinite(diagonal)
     last = jnp.asarray(-1e4, diagonal.dtype)  # below every logarithm of a positive number
-    score = jnp.where(possible, jnp.log(jnp.where(possible, diagonal, 1.0)), last)
+    share = diagonal / jnp.max(diagonal, where=possible, initial=0.0)  # a scaled matrix has the same columns drawn
+    score = jnp.where(possible, jnp.log(jnp.where(possible, share, 1.0)), last)
     return jax.lax.top_k(score + jax.random.gumbel(key, diagonal.shape, diagonal.dtype), m)[1]
 
 
