@@ -7,7 +7,7 @@
 Three more are said of a least-squares run that stalled above round-off, its loss not 10 % lower than a tenth of its
 steps ago, with medians over these steps:
 
-    damping held up       short steps have raised μ tenfold or more (`guard`), and longer ones have not taken it back
+    damping held up       short steps have raised μ by 10⁴ or more (`guard`), and longer ones have not taken it back
     inner solve at cap    it ends at its most iterations with a residual above 10⁻²: d is not the natural gradient
     rank at its cap       the same, and ℓ = ℓ_max: the preconditioner does not reach down to μ
 
@@ -28,7 +28,7 @@ FAR = 100.0  # V / T; good runs of the zoo end at 1 to 250, advection on too few
 SMALL = 1e-4  # V / max L, a residual of a hundredth of the first one; there 10⁻⁹ or less, and about 1 (docs/stalls.md)
 # A stall: the share of the steps that is looked at, their least number, and what counts as a fall.
 WINDOW, FEWEST, GAIN = 0.1, 5, 0.1
-HELD = 10.0  # the factor by which short steps have raised μ
+HELD = 1e4  # the factor by which short steps have raised μ; a guard that goes up and down reaches a thousand
 UNSOLVED = 1e-2  # the residual of an inner solve that has not found the direction
 EXHAUSTED = "points exhausted"
 

@@ -106,7 +106,7 @@ def scale_by_gramian(
         gramian, batch: the strategy, see `ng.gramian`.
         key: the randomness of the preconditioner; a fixed one by default.
     """
-    solver, rule = direction or Direct(), damping or Relative(start=LeastSquares.caution, by_loss=True)
+    solver, rule = direction or Direct(), damping or Relative(10.0, *LeastSquares.caution, by_loss=True)
 
     def init(params: PyTree) -> ScaleByGramianState:
         theta, _ = ravel_pytree(params)

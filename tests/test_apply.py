@@ -72,7 +72,7 @@ def problem(network):
 
 
 def losses(network, steps=4):
-    train, solver = problem(network), ng.FullNGD(gramian="jacobian")
+    train, solver = problem(network), ng.FullNGD(damping=ng.damping.LossPower(), gramian="jacobian")
     params, state = train.params, solver.init(train, train.params, jax.random.key(0))
     step, out = jax.jit(solver.step, compiler_options=FAST), []
     for _ in range(steps):
@@ -86,7 +86,7 @@ EXPECTED: list[float] = []
 
 @pytest.mark.parametrize("make", [equinox, plain, linen, nnx], ids=lambda make: make.__name__)
 def test_every_library_trains_alike(make):
-    """The step does not depend on how the parameters are ordered or laid out."""
+    """The step does not depend on how the parameters are ordered or laid out (but λ̂₁ does, by its random start)."""
     if not EXPECTED:
         EXPECTED.extend(losses(ours())[2])
     network = make()

@@ -73,7 +73,7 @@ def test_minibatches_and_none_for_the_gradient():
 
 def test_a_pinn_takes_the_steps_of_the_library():
     """Through optax.apply_updates, from the problem itself or from residuals put together by hand."""
-    problem, solver = poisson(), ng.FullNGD()
+    problem, solver = poisson(), ng.FullNGD(damping=LossPower())  # λ̂₁ would depend on the key
 
     def stacked(params):
         found = problem.residuals(params)

@@ -6,7 +6,7 @@ errors of Aᵀ(Av) are small where Av is, and conjugate gradients solve with A�
 are there: once all steps are full ones, what is left of the error lies in directions that μ holds back.
 
 The paper's rules have units: if the residuals are multiplied by s, G and L grow by s², but 1e-4 L² by s⁴, and 2⁻ᵏ not
-at all. `Relative`, the default, compares like with like: λ̂₁ with λ̂₁ at the start, L with L at the start.
+at all. `Relative`, the default, compares like with like: μ with λ̂₁, L with L at the start.
 
 A formula cannot know what the steps will say. `Guarded` listens to them: μ is multiplied by s ≥ 1, which grows where
 steps are short and falls where they are long. That is the only memory of the steps: a rejected step, a short one and a
@@ -23,11 +23,9 @@ from jaxtyping import Array, Float, Int
 from natgrad import host
 from natgrad.problem import Problem
 
-DECAY = 1 / 3  # of `Relative`, and of the c of D (`natgrad.optim.direction`), per step
-
 
 class Seen(NamedTuple):
-    """What is known when μ is asked for: λ̂₁, L, ‖∇L‖ and the iteration k = 0, 1, …"""
+    """What is known when μ is asked for: λ̂₁, L, ‖∇L‖ and the iteration k = 0, 1, … (section 4.3 of the paper)."""
 
     largest: Float[Array, ""]
     loss: Float[Array, ""]
@@ -47,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class Damping(eqx.Module):
-    """What is asked for μ. To write a rule of one's own, see `Rule`."""
+    """What is asked for μ at every step: a `Rule` (section 4.3 of the paper), or a guard around one."""
 
     def resolve(self, problem: Problem) -> Any:
         """The rule itself, or the one it stands for on this problem."""
@@ -153,45 +151,54 @@ class LevenbergMarquardt(Rule):
 
 
 class Start(eqx.Module):
-    """λ̂₁ and L of the first step; NaN before it."""
+    """The memory of `Relative(…)`: λ̂₁ and L of the first step, scalars; NaN before it."""
 
     largest: Float[Array, ""]
     loss: Float[Array, ""]
 
 
 class Relative(Rule):
-    """μ = max(γ·eps·λ̂₁, c·λ̂₁(0)·3⁻ᵏ·(L/L(0))²) at iteration k: a rule without units.
+    """A rule without units, at iteration k:
 
-    c is `start`. The loss counts where it is zero at a solution (`by_loss`); an energy is known up to a constant only,
-    and 3⁻ᵏ alone remains. What is left of c after 30 steps is round-off, whatever the steps brought: a loss that does
-    not vanish, as that of noisy data, holds nothing back. λ̂₁ grows by two to four orders of magnitude in the first ten
-    steps, so that c·λ̂₁ in place of c·λ̂₁(0) would be a slower rule.
+        μ = max(γ·eps·λ̂₁, c·λ̂₁·dᵏ·(L/L(0))²)     where the loss is zero at a solution (`by_loss`)
+        μ = max(γ·eps·λ̂₁, c·λ̂₁(0)·dᵏ)            for energies, which are known up to a constant only
 
-    None is what the problem says (`Problem.caution`, `Problem.least_squares`).
+    c is `start` and d `decay`. λ̂₁ grows by two to four orders of magnitude in the first ten steps: for energies, whose
+    μ is to fall whatever the steps bring, the first one counts. None is what the problem says (`Problem.caution`,
+    `Problem.least_squares`): `ng.NystromNGD(damping=ng.damping.Guarded(ng.damping.Relative(gamma=0.1, start=1e-4)))`.
     """
 
     gamma: float = eqx.field(static=True, default=10.0)
     start: float | None = eqx.field(static=True, default=None)
+    decay: float | None = eqx.field(static=True, default=None)
     by_loss: bool | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         if self.start is not None and not 0 < self.start < float("inf"):
             raise ValueError(f"start must be a positive number, the first μ over λ̂₁, got {self.start}")
+        if self.decay is not None and not 0 < self.decay <= 1:
+            raise ValueError(f"decay must lie in (0, 1], the factor of μ per step, got {self.decay}")
 
     def resolve(self, problem):
-        start = problem.caution if self.start is None else self.start
-        return Relative(self.gamma, start, problem.least_squares if self.by_loss is None else self.by_loss)
+        start, decay = problem.caution
+        return Relative(
+            self.gamma,
+            start if self.start is None else self.start,
+            decay if self.decay is None else self.decay,
+            problem.least_squares if self.by_loss is None else self.by_loss,
+        )
 
     def init(self, dtype):
         unknown = host.array(jnp.nan, dtype)
         return Start(unknown, unknown)
 
     def extra(self, state, seen):
-        if self.start is None:
+        if self.start is None or self.decay is None:
             raise TypeError("Relative stands for a rule with a start: resolve(problem) gives it")
-        first = self._first(state, seen)
-        scale = self.start * first.largest * jnp.asarray(DECAY, seen.loss.dtype) ** seen.iteration
-        return scale * (seen.loss / first.loss) ** 2 if self.by_loss else scale
+        first, fading = self._first(state, seen), jnp.asarray(self.decay, seen.loss.dtype) ** seen.iteration
+        if self.by_loss:
+            return self.start * seen.largest * fading * (seen.loss / first.loss) ** 2
+        return self.start * first.largest * fading
 
     def update(self, state, told):
         return self._first(state, told.seen)
@@ -202,7 +209,7 @@ class Relative(Rule):
 
 
 class Watched(eqx.Module):
-    """The memory of a guarded rule: s, and that of the rule."""
+    """The memory of `Guarded(…)`: s, a scalar, and the memory of its rule."""
 
     times: Float[Array, ""]
     rule: Any
@@ -213,6 +220,7 @@ class Guarded(Damping):
 
     Where steps are long, s is 1. Where a formula asks for too little, the steps become short, and s brings μ back. A
     Cholesky factorization that took more than μ to succeed raises s by as much.
+    `ng.FullNGD(damping=ng.damping.Guarded(ng.damping.Spectral(10.0)))`
     """
 
     rule: Rule

@@ -25,11 +25,11 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from natgrad import host
 from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
-from natgrad.optim.damping import DECAY
 from natgrad.precondition import Approximation, Nystrom, Preconditioner
 from natgrad.precondition.base import MuRule, round_off
 from natgrad.problem import Problem
 
+DECAY = 1 / 3  # of the c of D, per step
 CORRECTION = 1e-8  # `PCG.progress` for corrections; docs/performance.md has what 1e-10, 1e-7 and 1e-4 do
 
 

@@ -126,9 +126,9 @@ class Problem(eqx.Module):
     #: True where the loss is the square of a residual, and so zero at a solution.
     least_squares: eqx.AbstractClassVar[bool]
 
-    #: The first μ over λ̂₁ of the default damping: a loss that is zero at a solution, and finite elements, which bound
-    #: their energy, stand long steps at once; an energy at points does not see what goes on between them.
-    caution: ClassVar[float] = 1e-2
+    #: c and d of the default damping, see `natgrad.optim.damping.Relative`: the first μ over λ̂₁, and its decay. An
+    #: energy at points does not see what long steps do between them, and begins with the most.
+    caution: ClassVar[tuple[float, float]] = (1e-2, 1 / 3)
 
     #: c of the damping's D = max(diag G, c·max diag G), unless the direction solver is told another; 1 is D = I.
     scaling: ClassVar[float] = 1.0

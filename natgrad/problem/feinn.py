@@ -151,7 +151,7 @@ class FEINNEnergy(FEINN):
     term: Potential | None
     newton: bool = eqx.field(static=True)
     least_squares: ClassVar[bool] = False
-    caution: ClassVar[float] = 1e-3
+    caution: ClassVar[tuple[float, float]] = (1e-3, 1 / 3)
     scaling: ClassVar[float] = 1e-8
 
     def __init__(
@@ -262,7 +262,7 @@ class FEINNLeastSquares(FEINN):
     metric: Operator
     graph: Graph | None = eqx.field(static=True)
     least_squares: ClassVar[bool] = True
-    caution: ClassVar[float] = 1e-4
+    caution: ClassVar[tuple[float, float]] = (1e-4, 0.5)
 
     def __init__(
         self,

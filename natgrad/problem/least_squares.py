@@ -132,7 +132,7 @@ class LeastSquares(Problem):
     #: The weight of each block, in order; 1 where it is yet to be found.
     weights: Float[Array, " blocks"]
     least_squares: ClassVar[bool] = True
-    caution: ClassVar[float] = 1e-4
+    caution: ClassVar[tuple[float, float]] = (1e-6, 1.0)
 
     def __init__(
         self,
@@ -145,6 +145,9 @@ class LeastSquares(Problem):
     ):
         if not blocks:
             raise ValueError("a least-squares problem needs at least one residual block, e.g. pde=ng.Residual(…)")
+        for name, block in blocks.items():
+            if not isinstance(block, Residual):
+                raise ValueError(f"block {name!r} must be an ng.Residual(fn, points), got {type(block).__name__}")
         self.params, self.static = partition(network)
         keys = host.split(host.key(host.FRESH), len(blocks))
         auto = balanced(weights, blocks)
@@ -227,8 +230,6 @@ class LeastSquares(Problem):
 
 
 def _features(name: str, block: Residual, network: Network, dtype: Any, key: PRNGKeyArray) -> Features:
-    if not isinstance(block, Residual):
-        raise ValueError(f"block {name!r} must be an ng.Residual(fn, points), got {type(block).__name__}")
     fn = block.fn
     if block.draw is None:
         arrays, weights = (block.points.x, *block.data), block.points.weights

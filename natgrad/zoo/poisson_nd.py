@@ -69,18 +69,14 @@ steps = budget(ngd=80, quasi_newton=2_000, adam=10_000)
 small = Preset(options, steps, {"max_rank": 300}, error=1e-3)  # measured 9.3e-6 and, with other round-off, 3.5e-4
 
 
-def still(gamma: float) -> Guarded:
-    """μ = γ·eps·λ̂₁ at all steps but after a rejected one."""
-    return Guarded(Spectral(gamma), short=2.0**-8, up=10.0, down=10.0)
-
-
 def fresh(dim: int, width: tuple[int, ...], interior: int, boundary: int, weight: float, mu: float) -> Preset:
     """The networks of Dangel, Müller and Zeinhofer, fresh points every step, μ = `mu`·λ̂₁.
 
     A weight of dπ⁴/2, (dπ²)² over the measure 2d of the boundary, makes an error there count as the same error inside.
     """
     options = {"dim": dim, "width": width, "interior": interior, "boundary": boundary, "weight": weight, "fresh": True}
-    solver = {"gamma": mu / float(jnp.finfo(jnp.float64).eps), "damping": still}
+    still = lambda gamma: Guarded(Spectral(gamma), short=2.0**-8, up=10.0, down=10.0)
+    solver = {"gamma": mu / float(jnp.finfo(jnp.float64).eps), "damping": still}  # but after a rejected step
     return Preset(options, budget(ngd=200, quasi_newton=2_000, adam=20_000), solver)
 
 

@@ -61,9 +61,11 @@ def test_every_part_of_a_solver_can_be_reached():
     for key, text, found in (
         ("max_rank", "100", lambda s: s.direction.preconditioner.max_rank == 100),
         ("direction.maxiter", "7", lambda s: s.direction.maxiter == 7),
-        ("gamma", "3", lambda s: s.damping.gamma == 3.0),
+        ("gamma", "3", lambda s: s.damping.rule.gamma == 3.0),
         ("search", "GridSearch", lambda s: type(s.search).__name__ == "GridSearch"),
         ("damping", "LevenbergMarquardt", lambda s: type(s.damping).__name__ == "LevenbergMarquardt"),
+        ("rule", "Spectral", lambda s: type(s.damping.rule).__name__ == "Spectral" and s.damping.up == 8.0),
+        ("damping.short", "0.1", lambda s: s.damping.short == 0.1),
         ("batch", "50", lambda s: s.batch == 50),
         ("warm_start", "no", lambda s: s.direction.warm_start is False),
     ):

@@ -32,16 +32,15 @@ def after(rule, state, step=1.0, gain=1.0, grown=1.0, **known):
     return rule.update(state, told)
 
 
-RELATIVE = damping.Relative(start=1e-3, by_loss=True)
 RULES = {
     "spectral": damping.Spectral,
     "loss": damping.LossPower,
     "gradient": damping.GradientPower,
     "geometric": damping.Geometric,
     "levenberg": damping.LevenbergMarquardt,
-    "relative": lambda gamma=10.0: damping.Relative(gamma, start=1e-3, by_loss=True),
-    "energy": lambda gamma=10.0: damping.Relative(gamma, start=1e-3, by_loss=False),
-    "guarded": lambda gamma=10.0: damping.Guarded(damping.Relative(gamma, start=1e-3, by_loss=True)),
+    "relative": lambda gamma=10.0: damping.Relative(gamma, 1e-3, 0.5, by_loss=True),
+    "energy": lambda gamma=10.0: damping.Relative(gamma, 1e-3, 0.5, by_loss=False),
+    "guarded": lambda gamma=10.0: damping.Guarded(damping.Relative(gamma, 1e-3, 0.5, by_loss=True)),
 }
 
 
@@ -63,13 +62,13 @@ def test_formulas(rule, value):
 
 
 def test_relative_compares_with_the_first_step():
-    state = start(RELATIVE)
-    np.testing.assert_allclose(mu(RELATIVE, state, largest=2.0, loss=3.0, iteration=0), 1e-3 * 2)
-    state = after(RELATIVE, state, largest=2.0, loss=3.0, iteration=0)
-    state = after(RELATIVE, state, largest=50.0, loss=2.0, iteration=1)
-    np.testing.assert_allclose(mu(RELATIVE, state, largest=99.0, loss=0.3, iteration=2), 1e-3 * 2 / 9 * 0.01)
-    energy = damping.Relative(start=1e-3, by_loss=False)
-    np.testing.assert_allclose(mu(energy, state, largest=99.0, loss=-7.0, iteration=2), 1e-3 * 2 / 9)
+    rule, energy = damping.Relative(10.0, 1e-3, 0.5, by_loss=True), damping.Relative(10.0, 1e-3, 0.5, by_loss=False)
+    state = start(rule)
+    np.testing.assert_allclose(mu(rule, state, largest=2.0, loss=3.0, iteration=0), 1e-3 * 2)
+    state = after(rule, state, largest=2.0, loss=3.0, iteration=0)
+    state = after(rule, state, largest=50.0, loss=2.0, iteration=1)
+    np.testing.assert_allclose(mu(rule, state, largest=99.0, loss=0.3, iteration=2), 1e-3 * 99 / 4 * 0.01)
+    np.testing.assert_allclose(mu(energy, state, largest=99.0, loss=-7.0, iteration=2), 1e-3 * 2 / 4)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -157,12 +156,12 @@ def test_the_papers_rules_do_not_look_at_the_steps(name):
 
 
 def test_defaults_ask_the_problem():
-    squares = SimpleNamespace(least_squares=True, caution=1e-4)
-    energy = SimpleNamespace(least_squares=False, caution=1e-2)
+    squares = SimpleNamespace(least_squares=True, caution=(1e-4, 1.0))
+    energy = SimpleNamespace(least_squares=False, caution=(1e-2, 0.5))
     default = damping.Guarded(damping.Relative(3.0))
-    assert default.resolve(squares) == damping.Guarded(damping.Relative(3.0, 1e-4, True))
-    assert default.resolve(energy) == damping.Guarded(damping.Relative(3.0, 1e-2, False))
-    assert damping.Relative(3.0, 1e-6, True).resolve(energy) == damping.Relative(3.0, 1e-6, True)
+    assert default.resolve(squares) == damping.Guarded(damping.Relative(3.0, 1e-4, 1.0, True))
+    assert default.resolve(energy) == damping.Guarded(damping.Relative(3.0, 1e-2, 0.5, False))
+    assert damping.Relative(3.0, 1e-6, 0.7, True).resolve(energy) == damping.Relative(3.0, 1e-6, 0.7, True)
     assert damping.Published(3.0).resolve(squares) == damping.LossPower(3.0)
     assert damping.Published(3.0).resolve(energy) == damping.Geometric(3.0)
     assert ng.NystromNGD(gamma=3.0).damping == default
@@ -182,6 +181,8 @@ def test_a_guard_that_cannot_work_is_refused(bad):
 def test_a_start_that_cannot_work_is_refused(bad):
     with pytest.raises(ValueError, match="start must be a positive number"):
         damping.Relative(start=bad)
+    with pytest.raises(ValueError, match="decay must lie in"):
+        damping.Relative(decay=bad)
 
 
 def test_states_keep_their_type():
