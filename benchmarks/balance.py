@@ -1,10 +1,10 @@
 """Weights found in training against weights by hand: the least-squares problems of the zoo, small presets.
 
     python -m benchmarks.balance [PROBLEM …] [--seeds 0:3] [--scales 1,1e3,1e-3] [--every 20] [--jobs 8]
-                                 [--rules preset,ones,start,trace,gradient] [--out balance.json] [--solver EXPRESSION]
+                                 [--rules preset,ones,auto] [--out balance.json] [--solver EXPRESSION]
 
-`preset` has the weights of the preset, `ones` the weight 1 in all blocks; `start`, `trace` and `gradient` balance all
-blocks by that rule of `natgrad.optim.balance`, the last two every so many steps (`trace@5`: every 5). `--scales`
+`preset` has the weights of the preset, `ones` the weight 1 in all blocks; `auto` balances all blocks by
+`natgrad.optim.balance`, every so many steps (`auto@5`: every 5). `--scales`
 multiply the residual of the block `boundary` (or of the last one): what a wrong choice of units does. A case is a
 process of its own, on one core; `--out` is rewritten after each, and cases that are in it already are not run again.
 """
@@ -74,7 +74,7 @@ def one(case: dict[str, Any]) -> dict[str, Any]:
     problem = eqx.tree_at(lambda p: p.features, problem, tuple(blocks))
     solver = eval(case["solver"], {"ng": ng, "preset": dict(chosen.solver)})
     if problem.auto:
-        solver = ng.Balanced(solver, every=0 if rule == "start" else int(every or case["every"]), rule=rule)
+        solver = ng.Balanced(solver, every=int(every or case["every"]))
     steps = case["steps"] or chosen.steps["ngd"]
     key = jax.random.fold_in(jax.random.key(case["seed"]), 1)
     solution = ng.solve(problem, solver, steps, key=key, evaluate_every=2, progress=False)
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("problems", nargs="*", default=[], metavar="PROBLEM", help=", ".join(PROBLEMS))
     parser.add_argument("--seeds", type=seeds, default=[0, 1, 2])
     parser.add_argument("--scales", default="1,1e3,1e-3")
-    parser.add_argument("--rules", default="preset,ones,start,trace,gradient")
+    parser.add_argument("--rules", default="preset,ones,auto")
     parser.add_argument("--every", type=int, default=20)
     parser.add_argument("--steps", type=int, help="those of the preset by default")
     parser.add_argument("--solver", default=SOLVER, help="an expression of ng and preset, the preset's solver options")

@@ -1,24 +1,18 @@
-"""Weights that balance the blocks of a least-squares loss, L = Σ_b λ_b L_b, found before the first step.
+"""Weights that balance the blocks of a least-squares loss, L = Σ_b λ_b L_b: found at the start, and now and then.
 
 A residual has its own units: −Δu − f is π²d times as large as u where u has the frequency π, and a boundary term in
 metres is a thousandth of one in millimetres. Where a block is too light, steps leave it behind, and where it is too
 heavy, they do nothing else. So every block whose weight is "auto" gets the share of the blocks whose weight is a number
-(of their mean, where there are several):
+(of their mean, where there are several) in the trace of the Gramian (Wang, Yu and Perdikaris, 2022):
 
-    λ_b s_b = mean over the others of λ_f s_f,    s_b the share of block b with the weight 1.
+    λ_b t_b = mean over the others of λ_f t_f,    t_b = tr G_b = ‖W_b^½ J_b‖²_F with the weight 1.
 
 Where all blocks are "auto" the first keeps the weight 1: a natural gradient does not see the scale of the whole loss,
 and the loss then has the units of the first residual. Multiplying the residual of an "auto" block by a constant changes
-no iterate. There are three rules for s_b:
+no iterate. The weights are found again every `EVERY` steps, as the geometric mean of old and new.
 
-    start       E L_b(θ₀ ∘ ε), ε random signs: the loss of an untrained network of this kind. Its error is of the size
-                of the solution, so that an error of this size weighs the same in all blocks. Found once.
-    trace       tr G_b = ‖W_b^½ J_b‖²_F: weights by the neural tangent kernel (Wang, Yu and Perdikaris, 2022).
-    gradient    ‖∇L_b‖ (Wang, Teng and Perdikaris, 2021).
-
-The last two change in training: their weights are found again every so many steps, by the geometric mean of old and
-new. Traces are estimated by t_b ≈ mean ‖W_b^½ J_b z‖² over a few random signs z (Hutchinson, 1990), one forward pass
-each for all blocks. Signs are the same at every time: what changes is the network, not the sample.
+Traces are estimated by t_b ≈ mean ‖W_b^½ J_b z‖² over a few random signs z (Hutchinson, 1990), one forward pass each
+for all blocks. Signs are the same at every time: what changes is the network, not the sample.
 """
 
 from typing import Any
@@ -32,11 +26,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad import host
 from natgrad.gramian.base import by_rows, most_at_a_time, weighted_features
-from natgrad.parallel import everywhere, mean, total
+from natgrad.parallel import everywhere, total
 from natgrad.problem import LeastSquares, Problem
 
-RULE = "start"
-EVERY = 20  # steps, for the rules that follow the training
+EVERY = 20  # steps
 PROBES = 16
 
 
@@ -74,15 +67,13 @@ class Balanced(eqx.Module):
 
     Arguments:
         solver: any solver.
-        rule: "start", "trace" or "gradient", see the module's header.
         every: the weights are found anew every so many steps; 0 for those of the start throughout. By default 20, and
-            0 for the rule "start" and for solvers that compare the gradients of two steps (BFGS, L-BFGS, SSBroyden):
-            what these learn holds for one loss.
+            0 for solvers that compare the gradients of two steps (BFGS, L-BFGS, SSBroyden): what these learn holds for
+            one loss.
     """
 
     solver: Any
     every: int | None = eqx.field(static=True, default=None)
-    rule: str = eqx.field(static=True, default=RULE)
 
     def __check_init__(self):
         if isinstance(self.solver, Balanced):
@@ -91,22 +82,19 @@ class Balanced(eqx.Module):
             raise ValueError(f"Balanced takes a solver such as ng.NystromNGD(), got {type(self.solver).__name__}")
         if self.every is not None and (not isinstance(self.every, int) or self.every < 0):
             raise ValueError(f"every must be a number of steps, or 0 for the start alone, got {self.every!r}")
-        if self.rule not in RULES:
-            raise ValueError(f"unknown rule {self.rule!r} for weights: choose one of {', '.join(RULES)}")
-        if self.every and not self._follows:
-            reason = f"{type(self.solver).__name__} compares the gradients of two steps"
-            reason = "the rule 'start' looks at untrained networks" if self.rule == "start" else reason
-            raise ValueError(f"{reason}, so the weights must stay: give every=0")
+        if self.every and self._compares:
+            kind = type(self.solver).__name__
+            raise ValueError(f"{kind} compares the gradients of two steps, so the weights must stay: give every=0")
 
     @property
-    def _follows(self) -> bool:
-        """Whether the weights may change in training."""
-        return self.rule != "start" and not getattr(self.solver, "compares", False)
+    def _compares(self) -> bool:
+        """Whether the solver learns from two steps what holds for one loss."""
+        return getattr(self.solver, "compares", False)
 
     @property
     def period(self) -> int:
         """The steps between two times the weights are found; 0 for the start alone."""
-        return self.every if self.every is not None else EVERY if self._follows else 0
+        return self.every if self.every is not None else 0 if self._compares else EVERY
 
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> BalancedState:
         """The state before the first step, with the weights found at `params`."""
@@ -133,22 +121,14 @@ class Balanced(eqx.Module):
     ) -> Float[Array, " blocks"]:
         """λ at the given parameters; a block without a share (or with one that is not finite) stays as it is."""
         old = problem.weights if old is None else old
-        shares = everywhere(RULES[self.rule], problem, params, key)
+        shares = everywhere(traces, problem, params, key)
         auto = jnp.asarray([block.auto for block in problem.features])
         wanted = jnp.mean(shares, where=~auto) / jnp.where(shares > 0, shares, jnp.nan)
         return jnp.where(auto, jnp.where(jnp.isfinite(wanted) & (wanted > 0), wanted, old), problem.weights)
 
 
-def untrained(problem: LeastSquares, params: PyTree, key: PRNGKeyArray) -> Float[Array, " blocks"]:
-    """E L_b(θ ∘ ε). Coefficients beside a network may have no other sign: what is not finite is left out."""
-    theta, unravel = ravel_pytree(params)
-    signs = jax.random.rademacher(key, (PROBES, theta.size), theta.dtype)
-    losses = lambda sign: jnp.stack(list(problem.losses(unravel(sign * theta)).values()))
-    return jnp.nanmean(by_rows(lambda sign: _finite(losses(sign)), signs, most_at_a_time(problem)), axis=0)
-
-
 def traces(problem: LeastSquares, params: PyTree, key: PRNGKeyArray) -> Float[Array, " blocks"]:
-    """tr G_b, estimated."""
+    """tr G_b (blocks,), estimated."""
     theta, unravel = ravel_pytree(params)
     ends = np.cumsum([block.rows for block in problem.features])[:-1]
     signs = jax.random.rademacher(key, (PROBES, theta.size), theta.dtype)
@@ -158,20 +138,6 @@ def traces(problem: LeastSquares, params: PyTree, key: PRNGKeyArray) -> Float[Ar
         return jnp.stack([jnp.sum(part**2) for part in jnp.split(rows, ends)])
 
     return total(jnp.mean(by_rows(squares, signs, most_at_a_time(problem)), axis=0))
-
-
-def gradients(problem: LeastSquares, params: PyTree, key: PRNGKeyArray) -> Float[Array, " blocks"]:
-    """‖∇L_b‖ (Wang, Teng and Perdikaris, 2021)."""
-    loss = lambda name: lambda p: problem.losses(p)[name]
-    norm = lambda name: jnp.linalg.norm(mean(ravel_pytree(jax.grad(loss(name))(params))[0]))
-    return jnp.stack([norm(block.name) for block in problem.features])
-
-
-def _finite(values: Array) -> Array:
-    return jnp.where(jnp.isfinite(values), values, jnp.nan)
-
-
-RULES: dict[str, Any] = {"start": untrained, "trace": traces, "gradient": gradients}
 
 
 def balance(solver: Any, problem: Problem) -> Any:

@@ -59,9 +59,9 @@ def spectral(**options):
     return ng.FullNGD(damping=ng.damping.Guarded(ng.damping.Spectral(1e6)), **options)
 
 
-def steps(problem, solver, count, every=2, rule="trace"):
+def steps(problem, solver, count, every=2):
     """Parameters, state and infos of some steps by a loop of one's own."""
-    solver = ng.Balanced(solver, every=every, rule=rule)
+    solver = ng.Balanced(solver, every=every)
     params, told = problem.params, []
     state, step = solver.init(problem, params, jax.random.key(0)), jax.jit(solver.step, compiler_options=FAST)
     for _ in range(count):
@@ -86,42 +86,12 @@ def test_traces_are_those_of_the_dense_gramians(monkeypatch):
     np.testing.assert_allclose(balance.traces(made, made.params, key), truth, rtol=0.1)
 
 
-def test_untrained_networks_have_their_signs_at_random():
-    """The mean over all signs of a network of three parameters; those that are not finite are left out."""
-    x = jnp.linspace(0.1, 1.0, 4)[:, None]
-    net = ng.Apply(lambda p, x: p[0] * jnp.tanh(p[1] * x[0]) + p[2], jnp.array([2.0, 0.5, 0.3]))
-    made = ng.LeastSquares(
-        net,
-        plain=ng.Residual(lambda u, x: u(x) - 1, x),
-        root=ng.Residual(lambda u, x: jnp.sqrt(u.params[2]) + u(x), x, weight="auto"),
-    )
-    losses = lambda s: made.losses(jax.tree.map(lambda leaf: leaf * jnp.asarray(s), made.params))
-    signs = [(a, b, c) for a in (-1.0, 1.0) for b in (-1.0, 1.0) for c in (-1.0, 1.0)]
-    found = balance.untrained(made, made.params, jax.random.key(0))
-    for name, value, kept in (("plain", found[0], signs), ("root", found[1], [s for s in signs if s[2] > 0])):
-        values = [float(losses(s)[name]) for s in kept]
-        assert min(values) < value < max(values)
-        np.testing.assert_allclose(value, np.mean(values), rtol=0.5)
-    assert np.isnan(losses((1.0, 1.0, -1.0))["root"])
-
-
-def test_gradients_are_those_of_the_blocks_alone():
-    made = problem()
-    found = balance.gradients(made, made.params, jax.random.key(0))
-    block = made.features[1]
-    alone = ng.LeastSquares(
-        made.network(made.params), rim=ng.Residual(Fixed(), ng.Points(block.inputs[0], block.weights))
-    )
-    assert relative(found[1], jnp.linalg.norm(ng.gramian(alone).loss_gradient())) < 1e-12
-
-
-@pytest.mark.parametrize("rule", balance.RULES)
-def test_shares_are_equal_at_the_start(rule):
+def test_shares_are_equal_at_the_start():
     """With the weights found, both blocks have the share of the one whose weight is a number."""
     made = problem()
-    state = ng.Balanced(spectral(), rule=rule).init(made, made.params, jax.random.key(0))
+    state = ng.Balanced(spectral()).init(made, made.params, jax.random.key(0))
     assert state.weights[0] == 1
-    shares = balance.RULES[rule](made.with_weights(state.weights), made.params, state.key)
+    shares = balance.traces(made.with_weights(state.weights), made.params, state.key)
     assert relative(shares[1], shares[0]) < 1e-12
 
 
@@ -135,7 +105,7 @@ def test_a_number_stays_and_several_are_averaged():
     )
     state = ng.Balanced(spectral()).init(made, made.params, jax.random.key(0))
     assert (state.weights[0], state.weights[2]) == (3, 7)
-    shares = balance.untrained(made.with_weights(state.weights), made.params, state.key)
+    shares = balance.traces(made.with_weights(state.weights), made.params, state.key)
     assert relative(shares[1], (shares[0] + shares[2]) / 2) < 1e-12
 
 
@@ -155,8 +125,8 @@ def test_units_do_not_matter(units, solver):
 
 
 def test_any_other_units():
-    params, _, told = steps(problem(), spectral(), 4, 0, "start")
-    others, _, infos = steps(problem(boundary=1e-3), spectral(), 4, 0, "start")
+    params, _, told = steps(problem(), spectral(), 4)
+    others, _, infos = steps(problem(boundary=1e-3), spectral(), 4)
     assert [float(info.step_size) for info in told] == [float(info.step_size) for info in infos]
     assert relative(ravel_pytree(others)[0], ravel_pytree(params)[0]) < 1e-6
 
@@ -187,9 +157,9 @@ SOLVERS = {
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver(name):
-    """The loss in the history is the weighted one; quasi-Newton methods keep the weights of the start by any rule."""
+    """The loss in the history is the weighted one; quasi-Newton methods keep the weights of the start."""
     made = problem()
-    solution = ng.solve(made, ng.Balanced(SOLVERS[name](), rule="trace"), 22, progress=False)
+    solution = ng.solve(made, ng.Balanced(SOLVERS[name]()), 22, progress=False)
     weights = solution.history.weights
     assert set(weights) == {"pde", "boundary"}
     assert np.all(weights["pde"] == 1)
@@ -202,7 +172,7 @@ def test_every_solver(name):
 def test_solve_is_the_loop_with_the_balanced_solver():
     made = problem()
     params, _, told = steps(made, spectral(), 5, every=2)
-    solver = ng.Balanced(spectral(), every=2, rule="trace")
+    solver = ng.Balanced(spectral(), every=2)
     whole = ng.solve(made, solver, 5, progress=False, key=jax.random.key(0))
     np.testing.assert_allclose(whole.history.weights["boundary"], [info.weights["boundary"] for info in told])
     assert relative(ravel_pytree(whole.params)[0], ravel_pytree(params)[0]) < 1e-8
@@ -215,7 +185,7 @@ def test_solve_is_the_loop_with_the_balanced_solver():
 def test_solve_balances_by_itself():
     made = problem()
     solution = ng.solve(made, spectral(), 3, progress=False)
-    shares = balance.untrained(made, made.params, solution.state.key)
+    shares = balance.traces(made, made.params, solution.state.key)
     np.testing.assert_allclose(solution.history.weights["boundary"], 3 * [shares[0] / shares[1]], rtol=1e-12)
 
 
@@ -228,15 +198,14 @@ def test_fresh_points_have_the_weight():
     assert solution.history.weights["boundary"][0] not in (0.0, 1.0)
 
 
-@pytest.mark.parametrize(("rule", "value"), [("trace", 1.0), ("start", 0.0)])
-def test_a_block_without_a_share_keeps_its_weight(rule, value):
-    """One that sees no parameter has no trace, one that holds already no loss."""
+def test_a_block_without_a_share_keeps_its_weight():
+    """One that sees no parameter has no trace."""
     made = ng.LeastSquares(
         ng.MLP(2, 1, 3, 1, key=jax.random.key(0)),
         pde=ng.Residual(Fixed(), SQUARE.interior(9, key=jax.random.key(1))),
-        nothing=ng.Residual(lambda u, x: value * x[0], SQUARE.interior(9, key=jax.random.key(1)), weight="auto"),
+        nothing=ng.Residual(lambda u, x: x[0], SQUARE.interior(9, key=jax.random.key(1)), weight="auto"),
     )
-    state = ng.Balanced(spectral(), rule=rule).init(made, made.params, jax.random.key(0))
+    state = ng.Balanced(spectral()).init(made, made.params, jax.random.key(0))
     np.testing.assert_array_equal(state.weights, [1.0, 1.0])
 
 
@@ -253,9 +222,7 @@ def test_memory_is_planned_for_the_solver_inside():
         (lambda: ng.Balanced(3), "takes a solver such as ng.NystromNGD.., got int"),
         (lambda: ng.Balanced(ng.FullNGD(), every=-1), "every must be a number of steps.* got -1"),
         (lambda: ng.Balanced(ng.FullNGD(), every=2.5), "every must be a number of steps.* got 2.5"),
-        (lambda: ng.Balanced(ng.LBFGS(), 5, "trace"), "LBFGS compares the gradients of two steps.* every=0"),
-        (lambda: ng.Balanced(ng.FullNGD(), 5, "start"), "rule 'start' looks at untrained networks.* every=0"),
-        (lambda: ng.Balanced(ng.FullNGD(), rule="ntk"), "unknown rule 'ntk' .* start, trace, gradient"),
+        (lambda: ng.Balanced(ng.LBFGS(), 5), "LBFGS compares the gradients of two steps.* every=0"),
         (lambda: ng.solve(problem(weight=2.0), ng.Balanced(ng.FullNGD()), 1), "nothing to balance"),
         (lambda: ng.FullNGD().step(problem(), problem().params, None), "'boundary' is \"auto\", which ng.solve and"),
         (lambda: ng.Adam().step(problem(), problem().params, None), "'boundary' is \"auto\", which ng.solve and"),

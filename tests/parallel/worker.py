@@ -162,16 +162,15 @@ def fresh_points(count):
     return relative(*ends)
 
 
-def balanced(count, solver, rule="trace"):
-    """The distances of the weights and of the parameters after steps in which the former are found three times (once
-    by the rule "start")."""
+def balanced(count, solver):
+    """The distances of the weights and of the parameters after steps in which the former are found three times."""
     one = poisson()
     auto = tuple(dataclasses.replace(block, auto=block.name == "boundary") for block in one.features)
     one = eqx.tree_at(lambda p: p.features, one, auto)
-    solver = ng.Balanced(SOLVERS[solver](), every=0 if rule == "start" else 2, rule=rule)
+    solver = ng.Balanced(SOLVERS[solver](), every=2)
     ends = [ng.solve(p, solver, 5, progress=False) for p in (one, shard(one, devices(count)))]
     weights = [end.history.weights["boundary"] for end in ends]
-    assert len(set(weights[0])) == (1 if rule == "start" else 3), weights
+    assert len(set(weights[0])) == 3, weights
     return [relative(weights[1], weights[0]), relative(ends[1].params, ends[0].params)]
 
 
