@@ -4,6 +4,9 @@
                           training, and not small against what the run began with. The network fits its points, and
                           does as it likes between them.
 
+    u of another size     its root mean square is 20 times that of the network at the start, or a twentieth: the last
+                          layer must grow or shrink before anything else can be learned
+
 Three more are said of a least-squares run that stalled above round-off, its loss not 10 % lower than a tenth of its
 steps ago, with medians over these steps:
 
@@ -28,6 +31,7 @@ FAR = 100.0  # V / T; good runs of the zoo end at 1 to 250, advection on too few
 SMALL = 1e-4  # V / max L, a residual of a hundredth of the first one; there 10⁻⁹ or less, and about 1 (docs/stalls.md)
 # A stall: the share of the steps that is looked at, their least number, and what counts as a fall.
 WINDOW, FEWEST, GAIN = 0.1, 5, 0.1
+SIZE = 20.0  # of u, or one over it; in the zoo it is 1 to 4
 HELD = 1e4  # the factor by which short steps have raised μ; a guard that goes up and down reaches a thousand
 UNSOLVED = 1e-2  # the residual of an inner solve that has not found the direction
 EXHAUSTED = "points exhausted"
@@ -37,7 +41,7 @@ Records = Sequence[Mapping[str, Any]]
 
 def diagnose(records: Records, problem: Problem, solver: Any) -> tuple[str, ...]:
     """Short sentences about a run that ended; none where all is well."""
-    found = [exhausted(records)]
+    found = [exhausted(records), misfit(records)]
     if problem.least_squares and stalled(records, float(jnp.finfo(problem.dtype).eps)):
         last = records[-window(records) :]
         found += [held(last), capped(last, *caps(problem, solver))]
@@ -56,6 +60,17 @@ def exhausted(records: Records) -> str | None:
     return (
         f"{EXHAUSTED}: the loss at other points is {validation:.1e}, {times} the {training:.1e} at those of training; "
         "take more, fresh ones at every step (lambda key: domain.interior(n, key=key)), or shorter times"
+    )
+
+
+def misfit(records: Records) -> str | None:
+    """Whether u, when it was last evaluated, is of another size than the network was made for."""
+    known = [record["size"] for record in records if math.isfinite(record.get("size", math.nan))]
+    if not known or 1 / SIZE < known[-1] < SIZE:
+        return None
+    return (
+        f"u is {known[-1]:.0e} times as large as the network it began from: give the network the size of u, "
+        "ng.Normalized(network, domain, scale=…)"
     )
 
 

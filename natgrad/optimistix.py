@@ -13,7 +13,7 @@ The solve ends where a full step would change neither y nor f by more than the t
 
 (for a step cut short to α < 1 by the search, Δ is what was done over α), or where no step lowers the loss and f is
 orthogonal to the range of J: |Jᵀf| ≤ max(rtol, √eps) ‖J‖ |f| + atol. It fails, with `RESULTS.nonlinear_divergence`,
-where ten steps in a row, each with ten times the damping of the one before, find no descent.
+where ten steps in a row, each with more damping than the one before, find no descent.
 """
 
 import dataclasses

@@ -27,8 +27,9 @@ from natgrad.programs import Program, together
 from natgrad.progress import Progress
 from natgrad.stepping import Stepper, strong
 
-GIVE_UP = 10  # rejected steps in a row, each with ten times the damping of the one before
-NOTHING = {"validation": math.nan, "training": math.nan}  # in the record of a step that was not evaluated
+GIVE_UP = 10  # rejected steps in a row, each with more damping than the one before
+# In the record of a step that was not evaluated.
+NOTHING = {"validation": math.nan, "training": math.nan, "size": math.nan}
 
 
 class History(Mapping):
@@ -39,8 +40,8 @@ class History(Mapping):
 
     `loss` is the loss after each step, with the weights of that step; `time` counts seconds of stepping. `validation`
     is the loss at independent points, of the blocks that can be drawn again, and `training` the loss of the same blocks
-    at their own points; these and the errors are NaN at steps where they were not evaluated. `weights` has those of
-    the blocks, by name, where some are "auto".
+    at their own points; `size` is that of u over the size of the network at the start. These and the errors are NaN at
+    steps where they were not evaluated. `weights` has those of the blocks, by name, where some are "auto".
     """
 
     def __init__(self, records: list[dict[str, Any]]):
@@ -252,7 +253,10 @@ class Evaluation:
 
     def __init__(self, problem: Problem, params: PyTree, state: PyTree, cache: bool):
         self.problem, self.cache = problem, cache
-        both = lambda problem, params, state: (problem.errors(params), weighted(problem, state).validate(params))
+
+        def both(problem: Problem, params: PyTree, state: PyTree) -> Any:
+            return problem.errors(params), weighted(problem, state).validate(params) | problem.size(params)
+
         some = problem.norms is not None or problem.validated
         self.program = self._program(both, params, state) if some else None
 
@@ -261,7 +265,7 @@ class Evaluation:
         if self.program is None:
             return {"errors": {}, **NOTHING}
         errors, checks = map(_floats, self.program(self.problem, params, self._weights(state)))
-        if checks:  # fresh points: the loss of the step's own points is what the display shows
+        if "validation" in checks:  # fresh points: the loss of the step's own points is what the display shows
             checks["training"] = min(loss, checks.get("training", loss))
         return {"errors": errors, **NOTHING, **checks}
 

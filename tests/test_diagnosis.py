@@ -53,6 +53,20 @@ def test_a_good_run_says_nothing(capsys):
     assert capsys.readouterr().err.splitlines()[-1].startswith("stopped after 60 steps")
 
 
+@pytest.mark.usefixtures("quick_compilation")
+@pytest.mark.parametrize(("scale", "normalized", "says"), [(1.0, False, False), (1e3, False, True), (1e3, True, False)])
+def test_a_solution_of_another_size_than_the_network_is_told(scale, normalized, says):
+    square, key = ng.Box([0.0, 0.0], [1.0, 1.0]), jax.random.split(jax.random.key(0), 2)
+    network = ng.MLP(2, 1, 6, 1, key=key[0])
+    network = ng.Normalized(network, square, scale=scale) if normalized else network
+    fit = ng.Residual(lambda u, x: u(x) - scale * jnp.sin(3 * x[0]) * x[1], square.interior(60, key=key[1]))
+    solution = ng.solve(ng.LeastSquares(network, fit=fit), ng.FullNGD(), 20, progress=False)
+    assert solution.history.validation[-1] < 0.1 * scale**2
+    told = [sentence for sentence in solution.diagnosis if "times as large as the network" in sentence]
+    assert len(told) == says
+    assert all("ng.Normalized(network, domain, scale=…)" in sentence for sentence in told)
+
+
 def records(count=100, stall=True, validation=math.nan, training=math.nan, **more):
     """A loss that falls by ten orders of magnitude, and from the middle on no further where the run stalls."""
     losses = 10.0 ** -np.linspace(0, 10, count)

@@ -211,6 +211,10 @@ class Problem(eqx.Module):
         and their `training` loss, where that is not the whole loss. {} where no block can."""
         return {}
 
+    def size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+        """The `size` of u, over that of the network the problem was built with; {} where it is not known."""
+        return {}
+
 
 def check_weights(problem: Problem) -> None:
     """What a solver's step says to a problem whose weights are yet to be found."""

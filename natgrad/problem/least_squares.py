@@ -209,6 +209,21 @@ class LeastSquares(Problem):
             return {}
         return self.validation(self.network(params), lambda: self.losses(params))
 
+    def size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+        """By root mean squares at the points of the first block; of several fields the one that has changed most."""
+        block, now, before = self.features[0], self.network(params), self.network(self.params)
+        if not _takes(now, block.inputs[0]):
+            return {}
+
+        def square(u: Network) -> Float[Array, ""]:
+            values = jax.vmap(lambda x: jnp.sum(u(x) ** 2))(block.inputs[0])
+            return add_up(jnp.sum(block.weights * values))
+
+        names = getattr(now, "names", ())
+        pairs = [(getattr(now, name), getattr(before, name)) for name in names] if names else [(now, before)]
+        ratios = jnp.sqrt(jnp.stack([square(u) / square(first) for u, first in pairs]))
+        return {"size": ratios[jnp.argmax(jnp.abs(jnp.log(ratios)))]}
+
     def covector(self, params: PyTree) -> Float[Array, " rows"]:
         """W^½ r."""
         residuals = self.residuals(params)
@@ -227,6 +242,15 @@ class LeastSquares(Problem):
             return add_up(total)
 
         return change
+
+
+def _takes(u: Network, points: Array) -> bool:
+    """Whether a network is a function of these points, and not of others that a residual makes of them."""
+    try:
+        jax.eval_shape(u, host.row(points))
+    except Exception:
+        return False
+    return True
 
 
 def _features(name: str, block: Residual, network: Network, dtype: Any, key: PRNGKeyArray) -> Features:

@@ -43,7 +43,7 @@ def picture(options):
 
 options = {"width": 24, "depth": 2, "interior": 4_000, "initial": 200}
 steps = budget(ngd=100, quasi_newton=3_000, adam=10_000)
-small = Preset(options, steps, {"max_rank": 300}, error=4e-5)  # measured 2.0e-5
+small = Preset(options, steps, {"max_rank": 300}, error=8.8e-5)  # measured 4.4e-5
 benchmark = register(
     Benchmark(
         name="allen_cahn",

@@ -47,7 +47,7 @@ def build(
 
 options = {"width": 20, "depth": 2, "interior": 1_200, "boundary": 100, "nu": 10 * NU}
 steps = budget(ngd=120, quasi_newton=3_000, adam=10_000)
-small = Preset(options, steps, {"max_rank": 300}, error=9.8e-5)  # measured 4.9e-5
+small = Preset(options, steps, {"max_rank": 300}, error=1.7e-4)  # measured 8.5e-5
 benchmark = register(
     Benchmark(
         name="burgers",

@@ -38,7 +38,7 @@ small = Preset(
     options={"width": 32, "depth": 2, "interior": 1_500, "boundary": 600},
     steps=budget(ngd=60, quasi_newton=2_000, adam=10_000),
     solver={"max_rank": 300},
-    error=1.1e-5,  # measured 5.6e-6
+    error=1.3e-5,  # measured 6.2e-6
 )
 paper = Preset(options={}, steps=budget(ngd=1_000, quasi_newton=50_000, adam=150_000))
 benchmark = register(
