@@ -327,10 +327,12 @@ def join(devices: int | None, coordinator: str | None, process_id: int | None, n
     if coordinator is not None and process_id is not None:
         keep_by_jax()
         connect(coordinator, process_id, count)
+    elif jax.default_backend() != "cpu":
+        keep_by_jax()
 
 
 def keep_by_jax() -> None:
-    """JAX's own cache, for several processes: one of them writes what all of them run."""
+    """JAX's own cache, for several processes, where one writes what all of them run, and for GPUs."""
     import jax
 
     from natgrad.programs import disk

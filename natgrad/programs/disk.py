@@ -34,8 +34,11 @@ _DIGEST = 32
 
 
 def folder() -> Path | None:
-    """Where programs are kept; None where none are: switched off, JAX's own cache in use, or several processes."""
+    """Where programs are kept; None where none are: switched off, JAX's own cache in use, several processes, or a
+    device other than a processor, whose programs (CUDA graphs among them) have not been tried."""
     if jax.config.jax_compilation_cache_dir or jax.process_count() > 1:  # type: ignore[attr-defined]
+        return None
+    if jax.default_backend() != "cpu":
         return None
     return own_folder()
 
