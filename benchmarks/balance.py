@@ -12,16 +12,14 @@ process of its own, on one core; `--out` is rewritten after each, and cases that
 import argparse
 import dataclasses
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.cases import run_all
 
 PROBLEMS = (
     "allen_cahn", "burgers", "heat3d", "helmholtz2d", "inverse_poisson", "kovasznay", "poisson3d", "poisson_nd",
@@ -92,38 +90,6 @@ def one(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def apart(case: dict[str, Any]) -> dict[str, Any]:
-    """The same in a process of its own; a case that fails says why and ends nothing else."""
-    words = [sys.executable, "-m", "benchmarks.balance", "--case", json.dumps(case)]
-    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **ALONE})
-    if done.returncode:
-        return case | {"failed": (done.stderr.strip().splitlines() or ["no reason given"])[-1]}
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def same(case: dict[str, Any], row: dict[str, Any]) -> bool:
-    return "failed" not in row and all(row.get(name) == value for name, value in case.items())
-
-
-def run(cases: Sequence[dict[str, Any]], jobs: int, out: Path | None) -> list[dict[str, Any]]:
-    """All cases, some at a time; those in `out` are taken from there."""
-    known = json.loads(out.read_text()) if out is not None and out.exists() else []
-    rows = [row for case in cases for row in known if same(case, row)]
-    left = [case for case in cases if not any(same(case, row) for row in known)]
-    kept = [row for row in known if row not in rows]
-    with ThreadPoolExecutor(jobs) as pool:
-        for done in as_completed([pool.submit(apart, case) for case in left]):
-            row = done.result()
-            rows.append(row)
-            told = row.get("failed") or f"{row['error']:.1e} in {row['seconds']:.0f} s"
-            print(f"{row['problem']} ×{row['scale']:g} {row['rule']} seed {row['seed']}: {told}", file=sys.stderr)
-            if out is not None:
-                part = out.with_suffix(".part")
-                part.write_text(json.dumps(kept + rows, indent=1))
-                part.replace(out)
-    return rows
-
-
 def table(rows: Sequence[dict[str, Any]], rules: Sequence[str]) -> str:
     """Medians over seeds: the final error, and the steps to the preset's error where half of the seeds come to it."""
     lines = ["| problem | boundary × | " + " | ".join(rules) + " |", "|" + "---|" * (len(rules) + 2)]
@@ -131,7 +97,7 @@ def table(rows: Sequence[dict[str, Any]], rules: Sequence[str]) -> str:
         cells = []
         for rule in rules:
             found = [r for r in rows if (r["problem"], r["scale"], r["rule"]) == (problem, scale, rule)]
-            good = [row for row in found if "failed" not in row]
+            good = [row for row in found if "error" in row]
             steps = (
                 np.median([np.inf if row["reached"] is None else row["reached"] for row in good]) if good else np.inf
             )
@@ -140,7 +106,7 @@ def table(rows: Sequence[dict[str, Any]], rules: Sequence[str]) -> str:
         lines.append(f"| {problem} | {scale:g} | " + " | ".join(cells) + " |")
     means = []
     for rule in rules:
-        logs = [np.log(row["error"]) for row in rows if row["rule"] == rule and "failed" not in row]
+        logs = [np.log(row["error"]) for row in rows if row["rule"] == rule and "error" in row]
         means.append(f"{np.exp(np.mean(logs)):.1e}" if logs else "")
     return "\n".join([*lines, "| geometric mean | | " + " | ".join(means) + " |"])
 
@@ -180,7 +146,7 @@ def main() -> None:
         for rule in rules
         for seed in options.seeds
     ]
-    print(table(run(cases, options.jobs, options.out), rules))
+    print(table(run_all("benchmarks.balance", cases, options.jobs, options.out, ALONE), rules))
 
 
 if __name__ == "__main__":

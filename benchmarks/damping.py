@@ -13,10 +13,6 @@ error of the paper or to twice what the preset states, and the share of short st
 import argparse
 import json
 import math
-import os
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import natgrad as ng
+from benchmarks.cases import run_all
 from benchmarks.machine import description
 from natgrad import zoo
 from natgrad.calculus import value_gradient_laplacian
 from natgrad.experiment.config import keys
-from natgrad.experiment.files import write_json
 from natgrad.zoo import _reference
 from natgrad.zoo.burgers import NU, layered
 
@@ -110,17 +106,8 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         "status": solution.status,
         "diagnosis": list(solution.diagnosis),
         "seconds": solution.time,
-        "steps": len(history),
+        "taken": len(history),
     }
-
-
-def in_process(case: dict[str, Any]) -> dict[str, Any]:
-    """The same in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.damping", "--case", json.dumps(case)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **ALONE})
-    if done.returncode:
-        return {**case, "status": "failed: " + (done.stderr.strip().splitlines() or ["?"])[-1]}
-    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def table(results: list[dict[str, Any]]) -> str:
@@ -134,7 +121,7 @@ def table(results: list[dict[str, Any]]) -> str:
         errors = ", ".join(f"{r['error']:.1e}" for r in good)
         reached = ", ".join("–" if r["reached"] is None else str(r["reached"]) for r in good)
         short = np.mean([r["short"] for r in good])
-        lines.append(f"| {name} | {good[0]['steps']} | {errors} | {reached} | {good[0]['target']} | {short:.0%} |")
+        lines.append(f"| {name} | {good[0]['taken']} | {errors} | {reached} | {good[0]['target']} | {short:.0%} |")
     return "\n".join(lines)
 
 
@@ -158,13 +145,7 @@ def main() -> None:
     seeds = range(*map(int, options.seeds.split(":")))
     common = {"damping": options.damping, "steps": options.steps}
     cases = [{"case": name, "seed": seed, **common} for name in names for seed in seeds]
-    results = []
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for result in pool.map(in_process, cases):
-            results.append(result)
-            print(json.dumps(result), file=sys.stderr, flush=True)
-            if options.out is not None:
-                write_json(options.out, results)
+    results = run_all("benchmarks.damping", cases, options.jobs, options.out, ALONE)
     print(f"{options.damping or 'the default damping'}; {description()}\n{table(results)}")
 
 

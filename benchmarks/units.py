@@ -13,11 +13,7 @@ A process runs one case; `--out` keeps what is done, and a run with the same fil
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +21,10 @@ import jax
 import numpy as np
 
 import natgrad as ng
+from benchmarks.cases import run_all
 from benchmarks.machine import description
 from natgrad import zoo
 from natgrad.experiment.config import keys
-from natgrad.experiment.files import write_json
 
 PROBLEMS = {"poisson3d": (1, 1, 1), "heat3d": (0, 1, 1, 1), "kovasznay": (1, 1), "burgers": (0, 1)}  # 1 is a length
 SIZES, LENGTHS = (1e-3, 1.0, 30.0, 1e3), (0.01, 100.0)
@@ -105,15 +101,6 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
             "loss": solution.loss, "seconds": solution.time}  # fmt: skip
 
 
-def in_process(case: dict[str, Any]) -> dict[str, Any]:
-    """The same in a process of its own, on one core."""
-    command = [sys.executable, "-m", "benchmarks.units", "--case", json.dumps(case)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **ALONE})
-    if done.returncode:
-        return {**case, "status": "failed: " + (done.stderr.strip().splitlines() or ["?"])[-1]}
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
 def table(results: list[dict[str, Any]]) -> str:
     """A row a problem and variant, medians over the seeds and the worst of them."""
     head = "| problem | network | u × | lengths × | steps | error | worst | after 1.5 N | worst | seeds |"
@@ -153,17 +140,9 @@ def main() -> None:
         for variant in variants()
         for seed in seeds
     ]
-    results = json.loads(options.out.read_text()) if options.out is not None and options.out.exists() else []
-    known = [{key: r[key] for key in cases[0]} for r in results if "error" in r]
-    left = [case for case in cases if case not in known]
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for result in pool.map(in_process, left):
-            results.append(result)
-            print(json.dumps(result), file=sys.stderr, flush=True)
-            if options.out is not None:
-                write_json(options.out, results)
+    results = run_all("benchmarks.units", cases, options.jobs, options.out, ALONE)
     print(f"{options.solver}; {description()}")
-    print(table([r for r in results if {key: r[key] for key in cases[0]} in cases]))
+    print(table(results))
 
 
 if __name__ == "__main__":

@@ -309,6 +309,7 @@ def join(devices: int | None, coordinator: str | None, process_id: int | None, n
     import jax
 
     from natgrad.parallel import connect
+    from natgrad.programs import disk
 
     given = [value is not None for value in (coordinator, process_id, num_processes)]
     if any(given) and not all(given):
@@ -325,23 +326,10 @@ def join(devices: int | None, coordinator: str | None, process_id: int | None, n
         if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
             jax.config.update("jax_num_cpu_devices", devices // count)
     if coordinator is not None and process_id is not None:
-        keep_by_jax()
+        disk.keep_by_jax()
         connect(coordinator, process_id, count)
     elif jax.default_backend() != "cpu":
-        keep_by_jax()
-
-
-def keep_by_jax() -> None:
-    """JAX's own cache, for several processes, where one writes what all of them run, and for GPUs."""
-    import jax
-
-    from natgrad.programs import disk
-
-    folder = disk.own_folder()
-    if folder is None or jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
-        return
-    jax.config.update("jax_compilation_cache_dir", str(folder / "processes"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+        disk.keep_by_jax()
 
 
 def main(arguments: list[str] | None = None) -> None:

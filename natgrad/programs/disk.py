@@ -43,6 +43,16 @@ def folder() -> Path | None:
     return own_folder()
 
 
+def keep_by_jax() -> None:
+    """JAX's own cache in the same folder, where this one is of no use: several processes, of which one writes what all
+    of them run, and GPUs."""
+    place = own_folder()
+    if place is None or jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
+        return
+    jax.config.update("jax_compilation_cache_dir", str(place / "processes"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
 def own_folder() -> Path | None:
     """natgrad's folder in the user's caches, or the one NATGRAD_CACHE names; None where it is 0 or cannot be used."""
     asked = os.environ.get("NATGRAD_CACHE", "")
