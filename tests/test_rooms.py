@@ -14,20 +14,21 @@ import natgrad as ng
 from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
-ABOVE_PROBLEM = {"host", "programs", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
+ABOVE_PROBLEM = {"options", "host", "programs", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
 ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
+    "options": set(),
     "host": set(),
     "programs": set(),
     "parallel": set(),
     "linalg": {"parallel"},
     "calculus": set(),
-    "networks": {"host", "calculus"},
-    "domains": {"host"},
-    "fem": {"host", "linalg"},
-    "problem": {"host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
+    "networks": {"options", "host", "calculus"},
+    "domains": {"options", "host"},
+    "fem": {"options", "host", "linalg"},
+    "problem": {"options", "host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
     "gramian": {"linalg", "parallel", "problem"},
-    "precondition": {"host", "linalg", "gramian", "parallel"},
+    "precondition": {"options", "host", "linalg", "gramian", "parallel"},
     "optim": ABOVE_SOLVE,
     "progress": {"problem"},
     "diagnosis": {"problem"},
@@ -35,8 +36,8 @@ MAY_IMPORT = {
     "optax": ABOVE_SOLVE | {"optim"},
     "lineax": {"linalg"},
     "stepping": {"problem", "programs"},
-    "solve": {"host", "diagnosis", "optim", "parallel", "problem", "programs", "progress", "stepping"},
-    "zoo": {"host", "problem", "calculus", "networks", "domains", "fem", "optim"},
+    "solve": {"options", "host", "diagnosis", "optim", "parallel", "problem", "programs", "progress", "stepping"},
+    "zoo": {"options", "host", "problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo"},
     "cli": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo", "experiment"},
     "__main__": {"cli"},

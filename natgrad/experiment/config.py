@@ -18,8 +18,9 @@ from jaxtyping import PRNGKeyArray
 from natgrad import zoo
 from natgrad.experiment import optimizers
 from natgrad.experiment.files import plain
-from natgrad.experiment.settings import parse, size, split
+from natgrad.experiment.settings import parse, split
 from natgrad.optim.balance import balance
+from natgrad.options import size
 from natgrad.parallel import devices, shard
 from natgrad.problem import Problem
 from natgrad.zoo.registry import suggest

@@ -110,10 +110,7 @@ def set_option(solver: Any, key: str, text: str) -> Any:
         raise ValueError(f"unknown solver option {key!r}: {suggest(key.rpartition('.')[2], names)}")
     if len(paths) > 1:
         raise ValueError(f"the option {key!r} is ambiguous: write one of {', '.join(f'solver.{p}' for p in paths)}")
-    value = _value(solver, paths[0], text)
-    if paths[0].endswith(".gamma") and not value > 0:
-        raise ValueError(f"gamma must be positive, got {text}")
-    return replace(solver, paths[0], value)
+    return replace(solver, paths[0], _value(solver, paths[0], text))
 
 
 def _matching(key: str, known: Mapping[str, Any]) -> list[str]:

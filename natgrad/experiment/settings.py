@@ -1,7 +1,6 @@
 """`--set key=value`: text from the command line, checked against the type of the option it is meant for."""
 
 import math
-import re
 import types
 import typing
 from typing import Any
@@ -17,23 +16,13 @@ def split(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def size(name: str, text: str) -> int:
-    """Bytes: `8GB`, `500 MB`, `1e9`."""
-    found = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())
-    try:
-        number = float(found[1]) if found else 0.0
-    except ValueError:
-        number = 0.0
-    if found is None or not number > 0:
-        raise ValueError(f"{name} takes a size such as 8GB or 500MB, got {text!r}")
-    return int(number * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " "))
-
-
 def parse(name: str, text: str, kind: Any, default: Any = None) -> Any:
     """The value of an option given as text; `kind` is its annotation, or anything if its default must do."""
     if not _known(kind):
         kind = type(default) if default is not None else str
     origin = typing.get_origin(kind)
+    if origin is typing.Annotated:  # a range, see `natgrad.options`: whoever takes the value checks it
+        return parse(name, text, typing.get_args(kind)[0], default)
     if origin in (typing.Union, types.UnionType):
         return _union(name, text, typing.get_args(kind), default)
     if origin is typing.Literal:

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from natgrad import host
+from natgrad.options import Checked, Factor, Fraction, NonNegative, Positive, Share
 from natgrad.problem import Problem
 
 
@@ -44,7 +45,7 @@ class Outcome(NamedTuple):
     gain: Float[Array, ""]
 
 
-class Damping(eqx.Module):
+class Damping(Checked):
     """What is asked for μ at every step: a `Rule` (section 4.3 of the paper), or a guard around one."""
 
     def resolve(self, problem: Problem) -> Any:
@@ -89,7 +90,7 @@ class Rule(Damping):
 class Spectral(Rule):
     """μ = γ·eps·λ̂₁, the round-off of G and no more: `ng.FullNGD(damping=ng.damping.Spectral(gamma=10))`."""
 
-    gamma: float = eqx.field(static=True, default=10.0)
+    gamma: Positive = eqx.field(static=True, default=10.0)
 
     def extra(self, state, seen):
         return jnp.zeros_like(seen.loss)
@@ -98,9 +99,9 @@ class Spectral(Rule):
 class LossPower(Rule):
     """μ = max(γ·eps·λ̂₁, c·|L|^α); the paper's rule for PINNs has c = 1e-4, α = 2."""
 
-    gamma: float = eqx.field(static=True, default=10.0)
-    scale: float = eqx.field(static=True, default=1e-4)
-    power: float = eqx.field(static=True, default=2.0)
+    gamma: Positive = eqx.field(static=True, default=10.0)
+    scale: NonNegative = eqx.field(static=True, default=1e-4)
+    power: NonNegative = eqx.field(static=True, default=2.0)
 
     def extra(self, state, seen):
         return self.scale * jnp.abs(seen.loss) ** self.power
@@ -109,9 +110,9 @@ class LossPower(Rule):
 class GradientPower(Rule):
     """μ = max(γ·eps·λ̂₁, c·‖∇L‖^α), with c = `scale` and α = `power` (section 4.3 of the paper)."""
 
-    gamma: float = eqx.field(static=True, default=10.0)
-    scale: float = eqx.field(static=True, default=1e-4)
-    power: float = eqx.field(static=True, default=2.0)
+    gamma: Positive = eqx.field(static=True, default=10.0)
+    scale: NonNegative = eqx.field(static=True, default=1e-4)
+    power: NonNegative = eqx.field(static=True, default=2.0)
 
     def extra(self, state, seen):
         return self.scale * seen.gradient_norm**self.power
@@ -121,8 +122,8 @@ class Geometric(Rule):
     """μ = max(γ·eps·λ̂₁, ratioᵏ) at iteration k: the paper's rule for energies, whose value says nothing about the
     distance to the minimum, has ratio = ½."""
 
-    gamma: float = eqx.field(static=True, default=10.0)
-    ratio: float = eqx.field(static=True, default=0.5)
+    gamma: Positive = eqx.field(static=True, default=10.0)
+    ratio: Fraction = eqx.field(static=True, default=0.5)
 
     def extra(self, state, seen):
         return jnp.asarray(self.ratio, seen.loss.dtype) ** seen.iteration
@@ -133,10 +134,10 @@ class LevenbergMarquardt(Rule):
     `start`·λ̂₁ on (Levenberg, 1944; Marquardt, 1963): `ng.FullNGD(damping=ng.damping.LevenbergMarquardt(start=1e-3))`.
     """
 
-    gamma: float = eqx.field(static=True, default=10.0)
-    start: float = eqx.field(static=True, default=1e-5)
-    up: float = eqx.field(static=True, default=2.0)
-    down: float = eqx.field(static=True, default=3.0)
+    gamma: Positive = eqx.field(static=True, default=10.0)
+    start: Positive = eqx.field(static=True, default=1e-5)
+    up: Factor = eqx.field(static=True, default=2.0)
+    down: Factor = eqx.field(static=True, default=3.0)
 
     def init(self, dtype):
         return host.array(jnp.nan, dtype)
@@ -168,16 +169,10 @@ class Relative(Rule):
     `Problem.least_squares`): `ng.NystromNGD(damping=ng.damping.Guarded(ng.damping.Relative(gamma=0.1, start=1e-4)))`.
     """
 
-    gamma: float = eqx.field(static=True, default=10.0)
-    start: float | None = eqx.field(static=True, default=None)
-    decay: float | None = eqx.field(static=True, default=None)
+    gamma: Positive = eqx.field(static=True, default=10.0)
+    start: Positive | None = eqx.field(static=True, default=None)
+    decay: Share | None = eqx.field(static=True, default=None)
     by_loss: bool | None = eqx.field(static=True, default=None)
-
-    def __check_init__(self):
-        if self.start is not None and not 0 < self.start < float("inf"):
-            raise ValueError(f"start must be a positive number, the first μ over λ̂₁, got {self.start}")
-        if self.decay is not None and not 0 < self.decay <= 1:
-            raise ValueError(f"decay must lie in (0, 1], the factor of μ per step, got {self.decay}")
 
     def resolve(self, problem):
         start, decay = problem.caution
@@ -224,14 +219,9 @@ class Guarded(Damping):
     """
 
     rule: Rule
-    short: float = eqx.field(static=True, default=0.2)
-    up: float = eqx.field(static=True, default=8.0)
-    down: float = eqx.field(static=True, default=4.0)
-
-    def __check_init__(self):
-        if not (0 < self.short <= 1 and self.up > 1 and self.down > 1):
-            given = f"short={self.short}, up={self.up}, down={self.down}"
-            raise ValueError(f"a guard needs 0 < short ≤ 1 and factors up and down above 1, got {given}")
+    short: Share = eqx.field(static=True, default=0.2)
+    up: Factor = eqx.field(static=True, default=8.0)
+    down: Factor = eqx.field(static=True, default=4.0)
 
     def resolve(self, problem):
         return Guarded(self.rule.resolve(problem), self.short, self.up, self.down)
@@ -257,7 +247,7 @@ class Guarded(Damping):
 class Published(Rule):
     """The rules of the paper: `LossPower` for least squares and `Geometric` for energies."""
 
-    gamma: float = eqx.field(static=True, default=10.0)
+    gamma: Positive = eqx.field(static=True, default=10.0)
 
     def resolve(self, problem):
         return LossPower(self.gamma) if problem.least_squares else Geometric(self.gamma)

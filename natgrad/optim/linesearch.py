@@ -6,11 +6,14 @@ without cancellation, so the searches go on where the loss itself no longer chan
 
 import abc
 from collections.abc import Callable
+from typing import Annotated
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
+
+from natgrad.options import Checked, Count, Fraction, Range
 
 
 class SearchResult(eqx.Module):
@@ -21,7 +24,7 @@ class SearchResult(eqx.Module):
     evaluations: Int[Array, ""]
 
 
-class LineSearch(eqx.Module):
+class LineSearch(Checked):
     """How far to go along a path."""
 
     @abc.abstractmethod
@@ -41,10 +44,10 @@ class Armijo(LineSearch):
         max_trials: after so many the step is given up, and 0 returned.
     """
 
-    decrease: float = eqx.field(static=True, default=1e-4)
-    shrink: float = eqx.field(static=True, default=0.5)
-    growth: float = eqx.field(static=True, default=float("inf"))
-    max_trials: int = eqx.field(static=True, default=30)
+    decrease: Fraction = eqx.field(static=True, default=1e-4)
+    shrink: Fraction = eqx.field(static=True, default=0.5)
+    growth: Annotated[float, Range(above=0, infinite=True)] = eqx.field(static=True, default=float("inf"))
+    max_trials: Count = eqx.field(static=True, default=30)
 
     def __call__(self, change, slope, previous):
         one = jnp.ones_like(slope)
@@ -71,8 +74,8 @@ class GridSearch(LineSearch):
     ng.NystromNGD(search=ng.GridSearch(points=20))
     """
 
-    ratio: float = eqx.field(static=True, default=0.5)
-    points: int = eqx.field(static=True, default=30)
+    ratio: Fraction = eqx.field(static=True, default=0.5)
+    points: Count = eqx.field(static=True, default=30)
 
     def __call__(self, change, slope, previous):
         steps = jnp.asarray(self.ratio, slope.dtype) ** jnp.arange(self.points)

@@ -173,16 +173,24 @@ def test_defaults_ask_the_problem():
 
 @pytest.mark.parametrize("bad", [{"short": 0.0}, {"short": 2.0}, {"up": 1.0}, {"down": 0.5}])
 def test_a_guard_that_cannot_work_is_refused(bad):
-    with pytest.raises(ValueError, match="guard needs 0 < short ≤ 1"):
+    allowed = r"short must be a number in \(0, 1\]" if "short" in bad else "must be a finite number above 1"
+    with pytest.raises(ValueError, match=allowed):
         damping.Guarded(damping.Spectral(), **bad)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_start_that_cannot_work_is_refused(bad):
-    with pytest.raises(ValueError, match="start must be a positive number"):
+    with pytest.raises(ValueError, match="start must be a positive finite number or None"):
         damping.Relative(start=bad)
-    with pytest.raises(ValueError, match="decay must lie in"):
+    with pytest.raises(ValueError, match=r"decay must be a number in \(0, 1\] or None"):
         damping.Relative(decay=bad)
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("bad", [0, -1.0, float("inf"), float("nan"), True, "10", None])
+def test_no_rule_takes_a_gamma_that_is_no_positive_number(name, bad):
+    with pytest.raises(ValueError, match="gamma must be a positive finite number, got"):
+        RULES[name](gamma=bad)
 
 
 def test_states_keep_their_type():

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import pytest
 
 import natgrad as ng
-from natgrad.experiment.settings import size
 from natgrad.optim.memory import COPIES, activations, fit
+from natgrad.options import size
 from tests.parallel.worker import poisson
 
 
