@@ -8,10 +8,10 @@
     Backtracking(shrink=2)  # ValueError: shrink must be a number in (0, 1), got 2
 
 `Checked` is a module whose fields are looked at when it is built, `@checked` a function (a constructor, say) whose
-arguments are. A range is `Annotated[float, Range(above=0, at_most=1)]`; those with a name stand below. For mypy, and
-for everybody who reads annotations, it is the number's own type. Numbers, words (`Literal`), flags, modules, tuples and
-unions of them are judged; any other annotation is left alone. NaN is in no range and inf in those that say so; a flag
-is no number, nor is a text. `describe` gives the ranges to the docs and to the command line.
+arguments are; it gets an array of one number as that number. A range is `Annotated[float, Range(above=0, at_most=1)]`;
+those with a name stand below. For mypy, and for everybody who reads annotations, it is the number's own type. Numbers,
+words (`Literal`), flags, modules, tuples and unions of them are judged; any other annotation is left alone. NaN is in
+no range and inf in those that say so; a flag is no number, nor is a text. `describe` gives the ranges to the docs.
 """
 
 import contextlib
@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import equinox as eqx
+import jax
 import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,10 +70,12 @@ class Range:
             )
         if self.above == 0 or (kind is int and self.at_least == 1):
             said = f"positive {noun}"
+        elif self.at_least == 0:
+            said = f"non-negative {noun}"
         elif low is not None:
-            said = f"{noun} above {low:g}" if self.at_least is None else f"{noun}, {low:g} or more"
+            said = f"{noun} above {low:g}" if self.at_least is None else f"{noun} of at least {low:g}"
         elif high is not None:
-            said = f"{noun} below {high:g}" if self.at_most is None else f"{noun}, {high:g} or less"
+            said = f"{noun} below {high:g}" if self.at_most is None else f"{noun} of at most {high:g}"
         else:
             said = noun
         return ("an " if said[0] == "i" else "a ") + said + (" or inf" if self.infinite else "")
@@ -98,7 +101,7 @@ class Checked(eqx.Module):
 def check_fields(module: Any) -> None:
     """Refuses a dataclass one of whose fields is out of its range."""
     owner: Any = type(module)
-    hints = _hints(owner)
+    hints = annotations(owner)
     for field in dataclasses.fields(module):
         if field.name in hints and hasattr(module, field.name):
             check(field.name, getattr(module, field.name), hints[field.name])
@@ -111,16 +114,23 @@ def checked(function: F) -> F:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            given = signature.bind(*args, **kwargs)
         except TypeError:  # the call itself says it best
-            given = {}
-        hints = _hints(function)
-        for name, value in given.items():
-            if name in hints:
-                check(name, value, hints[name])
-        return function(*args, **kwargs)
+            return function(*args, **kwargs)
+        hints = annotations(function)
+        for name, value in given.arguments.items():
+            if name in hints and text(hints[name]):
+                given.arguments[name] = plain(value)
+                check(name, given.arguments[name], hints[name])
+        return function(*given.args, **given.kwargs)
 
     return typing.cast(F, call)
+
+
+def plain(value: Any) -> Any:
+    """An array of one number that is known as the number; anything else as it is."""
+    known = isinstance(value, np.ndarray | jax.Array) and not isinstance(value, jax.core.Tracer)
+    return value.item() if known and value.ndim == 0 and value.dtype != object else value
 
 
 def check(name: str, value: Any, kind: Any) -> None:
@@ -144,7 +154,7 @@ def describe(owner: type | Callable) -> dict[str, tuple[Any, str]]:
         parameters = inspect.signature(owner).parameters.values()
         fields = {p.name: None if p.default is p.empty else p.default for p in parameters}
         owner = getattr(owner, "__init__", owner) if isinstance(owner, type) else owner
-    hints = _hints(owner)
+    hints = annotations(owner)
     return {name: (default, said) for name, default in fields.items() if (said := text(hints.get(name, Any)))}
 
 
@@ -164,7 +174,7 @@ def size(name: str, value: int | float | str) -> int:
 
 
 @functools.cache
-def _hints(owner: Callable[..., Any]) -> dict[str, Any]:
+def annotations(owner: Callable[..., Any]) -> dict[str, Any]:
     """Annotations by name, inherited ones too; without those in quotes that only a type checker can resolve."""
     found: dict[str, Any] = {}
     for part in reversed(owner.__mro__) if isinstance(owner, type) else (owner,):

@@ -46,17 +46,17 @@ class Tree(Checked):
     ("kind", "good", "bad", "words"),
     [
         (Positive, [1, 0.5, 1e300, np.float32(2), np.int64(3)], [0, -1, INF], "a positive finite number"),
-        (NonNegative, [0, 0.5], [-1e-300, INF], "a finite number, 0 or more"),
+        (NonNegative, [0, 0.5], [-1e-300, INF], "a non-negative finite number"),
         (Fraction, [0.5], [0, 1, -1, 2], "a number in (0, 1)"),
         (Share, [0.5, 1], [0, 1.1], "a number in (0, 1]"),
         (Factor, [1.5], [1, 0], "a finite number above 1"),
         (Count, [1, np.int32(7), 10**9], [0, -1, 1.0, 2.5], "a positive integer"),
-        (Whole, [0, 3], [-1, 0.0], "an integer, 0 or more"),
+        (Whole, [0, 3], [-1, 0.0], "a non-negative integer"),
         (float, [-1, 2.5], [INF, 1j], "a finite number"),
         (int, [-1, 2], [2.5], "an integer"),
         (Annotated[int, Range(at_least=2, at_most=5)], [2, 5], [1, 6], "an integer from 2 to 5"),
         (Annotated[float, Range(above=0, infinite=True)], [1, INF], [0, -INF], "a positive number or inf"),
-        (Annotated[float, Range(at_most=3)], [3, -9], [4, -INF], "a finite number, 3 or less"),
+        (Annotated[float, Range(at_most=3)], [3, -9], [4, -INF], "a finite number of at most 3"),
     ],
 )
 def test_numbers_in_a_range(kind, good, bad, words):
@@ -79,7 +79,7 @@ def test_numbers_in_a_range(kind, good, bad, words):
         (Literal["a", "b"], ["a"], ["c", 1, None], "'a' or 'b'"),
         (Literal["a", "b", "c"], ["a"], ["d", True], "one of 'a', 'b', 'c'"),
         (Count | Sequence[Count], [3, (3, 4), [1]], [0, (0,), (3, 2.5), "34"], "a positive integer or a sequence"),
-        (tuple[Whole, Share], [(0, 0.5)], [(0,), (0.5, 0), 3], "an integer, 0 or more; a number in"),
+        (tuple[Whole, Share], [(0, 0.5)], [(0,), (0.5, 0), 3], "a non-negative integer; a number in"),
         (Part, [Part()], [Part, "Part", 3, None], "a Part"),
     ],
 )

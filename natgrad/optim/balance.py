@@ -26,6 +26,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad import host
 from natgrad.gramian.base import by_rows, most_at_a_time, weighted_features
+from natgrad.options import Checked, Whole
 from natgrad.parallel import everywhere, total
 from natgrad.problem import LeastSquares, Problem
 
@@ -57,7 +58,7 @@ class BalancedInfo:
         return cls(**dict(zip(names, values, strict=True)))
 
 
-class Balanced(eqx.Module):
+class Balanced(Checked):
     """A solver that finds the weights of "auto" blocks as it goes; `ng.solve` makes one of any solver where it must.
 
         solver = ng.Balanced(ng.NystromNGD())
@@ -73,15 +74,14 @@ class Balanced(eqx.Module):
     """
 
     solver: Any
-    every: int | None = eqx.field(static=True, default=None)
+    every: Whole | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
+        super().__check_init__()
         if isinstance(self.solver, Balanced):
             raise ValueError("the solver is balanced already: give ng.Balanced the one it was made of")
         if not (hasattr(self.solver, "init") and hasattr(self.solver, "step")):
             raise ValueError(f"Balanced takes a solver such as ng.NystromNGD(), got {type(self.solver).__name__}")
-        if self.every is not None and (not isinstance(self.every, int) or self.every < 0):
-            raise ValueError(f"every must be a number of steps, or 0 for the start alone, got {self.every!r}")
         if self.every and self._compares:
             kind = type(self.solver).__name__
             raise ValueError(f"{kind} compares the gradients of two steps, so the weights must stay: give every=0")

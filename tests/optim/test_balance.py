@@ -220,8 +220,8 @@ def test_memory_is_planned_for_the_solver_inside():
     [
         (lambda: ng.Balanced(ng.Balanced(ng.FullNGD())), "balanced already"),
         (lambda: ng.Balanced(3), "takes a solver such as ng.NystromNGD.., got int"),
-        (lambda: ng.Balanced(ng.FullNGD(), every=-1), "every must be a number of steps.* got -1"),
-        (lambda: ng.Balanced(ng.FullNGD(), every=2.5), "every must be a number of steps.* got 2.5"),
+        (lambda: ng.Balanced(ng.FullNGD(), every=-1), "every must be a non-negative integer or None, got -1"),
+        (lambda: ng.Balanced(ng.FullNGD(), every=2.5), "every must be a non-negative integer or None, got 2.5"),
         (lambda: ng.Balanced(ng.LBFGS(), 5), "LBFGS compares the gradients of two steps.* every=0"),
         (lambda: ng.solve(problem(weight=2.0), ng.Balanced(ng.FullNGD()), 1), "nothing to balance"),
         (lambda: ng.FullNGD().step(problem(), problem().params, None), "'boundary' is \"auto\", which ng.solve and"),

@@ -321,14 +321,19 @@ def test_optax_is_not_loaded_on_import():
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: LBFGS(history=0), "history must be a positive"),
-        (lambda: LBFGS(history=2.5), "history must be a positive"),
-        (lambda: Adam(total=0), "total must be a positive"),
-        (lambda: Adam(warmup=-1), "warmup must not be"),
-        (lambda: Adam(peak=-1e-3), "rate peak must be positive"),
-        (lambda: Adam(end=-1e-3), "rate end must be"),
-        (lambda: Wolfe(decrease=0.9, curvature=0.1), "0 < decrease < curvature < 1"),
-        (lambda: Wolfe(max_evaluations=0), "max_evaluations must be"),
+        (lambda: LBFGS(history=0), "history must be a positive integer"),
+        (lambda: LBFGS(history=2.5), "history must be a positive integer"),
+        (lambda: Adam(total=0), "total must be a positive integer, got 0"),
+        (lambda: Adam(warmup=-1), "warmup must be a non-negative integer, got -1"),
+        (lambda: Adam(peak=-1e-3), "peak must be a positive finite number, got -0.001"),
+        (lambda: Adam(end=-1e-3), "end must be a non-negative finite number"),
+        (lambda: Wolfe(decrease=0.9, curvature=0.1), "decrease < curvature, got 0.9 and 0.1"),
+        (lambda: Wolfe(decrease="0.1"), "decrease must be a number in .0, 1., got '0.1'"),
+        (lambda: Wolfe(curvature=1.0), "curvature must be a number in .0, 1., got 1"),
+        (lambda: Adam(start=float("inf")), "start must be a non-negative finite number, got inf"),
+        (lambda: BFGS(scaled="no"), "scaled must be True or False, got 'no'"),
+        (lambda: BFGS(search=ng.Armijo()), "search must be a Wolfe, got Armijo"),
+        (lambda: Wolfe(max_evaluations=0), "max_evaluations must be a positive integer, got 0"),
     ],
 )
 def test_bad_input_is_one_line(build, words):

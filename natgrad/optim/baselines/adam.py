@@ -13,6 +13,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
+from natgrad.options import Checked, Count, NonNegative, Positive, Whole
 from natgrad.problem import Problem
 from natgrad.problem.base import check_weights
 
@@ -27,7 +28,7 @@ class AdamState(eqx.Module):
     moments: Any
 
 
-class Adam(eqx.Module):
+class Adam(Checked):
     """Adam; by default with the schedule of the paper.
 
     The state holds the gradient at its parameters: a new problem or new parameters need a new `init`.
@@ -39,21 +40,11 @@ class Adam(eqx.Module):
         start, peak, end: the rates.
     """
 
-    total: int = eqx.field(static=True, default=150_000)
-    warmup: int = eqx.field(static=True, default=5_000)
-    peak: float = eqx.field(static=True, default=1e-3)
-    start: float = eqx.field(static=True, default=1e-4)
-    end: float = eqx.field(static=True, default=1e-5)
-
-    def __check_init__(self):
-        if self.total < 1:
-            raise ValueError(f"total must be a positive number of iterations, got {self.total}")
-        if self.warmup < 0:
-            raise ValueError(f"warmup must not be a negative number of iterations, got {self.warmup}")
-        for name in ("peak", "start", "end"):
-            rate = getattr(self, name)
-            if not 0 <= rate < float("inf") or (name == "peak" and rate == 0):
-                raise ValueError(f"the rate {name} must be {'positive' if name == 'peak' else '≥ 0'}, got {rate}")
+    total: Count = eqx.field(static=True, default=150_000)
+    warmup: Whole = eqx.field(static=True, default=5_000)
+    peak: Positive = eqx.field(static=True, default=1e-3)
+    start: NonNegative = eqx.field(static=True, default=1e-4)
+    end: NonNegative = eqx.field(static=True, default=1e-5)
 
     def rate(self, iteration: Int[Array, ""] | int) -> Float[Array, ""]:
         """The learning rate of an iteration, counted from 0."""

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from natgrad.optim.baselines.quasi_newton import Pair, QuasiNewton
 from natgrad.optim.baselines.wolfe import Wolfe
+from natgrad.options import Count
 
 
 class Memory(eqx.Module):
@@ -38,13 +39,9 @@ class LBFGS(QuasiNewton):
         search: the line search.
     """
 
-    history: int = eqx.field(static=True, default=500)
+    history: Count = eqx.field(static=True, default=500)
     search: Wolfe = eqx.field(default=Wolfe())
     cautious: ClassVar[bool] = False
-
-    def __check_init__(self):
-        if not isinstance(self.history, int) or self.history < 1:
-            raise ValueError(f"history must be a positive number of pairs, got {self.history}")
 
     def empty(self, size: int, dtype: Any) -> Memory:
         m = self.history

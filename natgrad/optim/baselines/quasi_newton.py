@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.optim.baselines.wolfe import Wolfe
+from natgrad.options import Checked
 from natgrad.problem import Problem
 from natgrad.problem.base import check_weights
 
@@ -52,7 +53,7 @@ class QuasiNewtonState(eqx.Module):
     change: Float[Array, ""]
 
 
-class QuasiNewton(eqx.Module):
+class QuasiNewton(Checked):
     """The step that all quasi-Newton methods share.
 
     The state holds the gradient at its parameters: a new problem or new parameters need a new `init`.

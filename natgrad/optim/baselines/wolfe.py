@@ -22,6 +22,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from natgrad.options import Checked, Count, Fraction
+
 
 class Trial(NamedTuple):
     """A step, φ and φ' there, and what else the evaluation gave."""
@@ -52,7 +54,7 @@ class _Carry(NamedTuple):
     found: Array
 
 
-class Wolfe(eqx.Module):
+class Wolfe(Checked):
     """Strong Wolfe search by bracketing and cubic interpolation (Nocedal and Wright, 2006, Algorithms 3.5, 3.6).
 
     It looks for φ(α) ≤ φ(0) + c₁ α φ'(0) with |φ'(α)| ≤ c₂ |φ'(0)|: `ng.BFGS(search=ng.Wolfe(curvature=0.5))`.
@@ -63,15 +65,14 @@ class Wolfe(eqx.Module):
         max_evaluations: after so many the lowest step found is taken, if it lowers the loss enough; otherwise 0.
     """
 
-    decrease: float = eqx.field(static=True, default=1e-4)
-    curvature: float = eqx.field(static=True, default=0.9)
-    max_evaluations: int = eqx.field(static=True, default=25)
+    decrease: Fraction = eqx.field(static=True, default=1e-4)
+    curvature: Fraction = eqx.field(static=True, default=0.9)
+    max_evaluations: Count = eqx.field(static=True, default=25)
 
     def __check_init__(self):
-        if not 0 < self.decrease < self.curvature < 1:
-            raise ValueError(f"Wolfe needs 0 < decrease < curvature < 1, got {self.decrease} and {self.curvature}")
-        if self.max_evaluations < 1:
-            raise ValueError(f"max_evaluations must be a positive integer, got {self.max_evaluations}")
+        super().__check_init__()
+        if not self.decrease < self.curvature:
+            raise ValueError(f"Wolfe needs decrease < curvature, got {self.decrease} and {self.curvature}")
 
     def __call__(
         self,
