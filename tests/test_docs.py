@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
-QUICK = ("strategies.md", "zoo.md")  # pages that take seconds; the others are slow tests
+QUICK = ("extend.md", "strategies.md", "zoo.md")  # pages that take seconds; the others are slow tests
 # Compiles in a fifth of the time, and the numbers are the same to round-off.
 FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 
