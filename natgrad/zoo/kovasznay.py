@@ -1,6 +1,6 @@
 """Kovasznay's flow (section 5.1.3 of the paper): the stationary Navier–Stokes equations at Re = 40, networks u and p.
 
-The pressure is determined up to a constant; errors are those of the velocity. Small preset: H¹ error 9.2e-7.
+The pressure is determined up to a constant; errors are those of the velocity.
 """
 
 import jax

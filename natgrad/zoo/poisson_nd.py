@@ -66,7 +66,7 @@ def picture(options):
 
 options = {"dim": 5, "width": 24, "depth": 2, "interior": 1_500, "boundary": 600}
 steps = budget(ngd=80, quasi_newton=2_000, adam=10_000)
-small = Preset(options, steps, {"max_rank": 300}, error=1e-3)  # measured 9.3e-6 and, with other round-off, 3.5e-4
+small = Preset(options, steps, {"max_rank": 300}, error=1e-3)  # measured 9.3e-6 to 3.5e-4, by round-off
 
 
 def fresh(dim: int, width: tuple[int, ...], interior: int, boundary: int, weight: float, mu: float) -> Preset:

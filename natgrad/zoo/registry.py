@@ -44,8 +44,8 @@ class Preset:
         published: the same in the published recipe. In both, "damping" is a rule's class (or partial of it), to be
             called with `gamma=…`; without it the recipe's own rule holds.
         as_published: options of `build` that the published recipe has otherwise: the paper's own points, or metric.
-        error: what NystromNGD(**solver) ends at or below after steps["ngd"], twice what `natgrad run` measured with
-            seed 0: the relative error in the benchmark's `norm`. None where it was not measured.
+        error: the relative error, in the benchmark's `norm`, that NystromNGD(**solver) reaches after steps["ngd"]: at
+            least twice what `natgrad run` measured with seed 0 (docs/zoo.md). None where it was not measured.
     """
 
     options: Mapping[str, Any]
