@@ -4,9 +4,9 @@ The cube maps onto the ball by u ↦ center + radius u₀^(1/d) e(u₁, …), wi
 angle for d = 2, a height and an angle for d = 3 (Archimedes), a normalized Gaussian vector beyond.
 
 The Gauss rule is a product in polar coordinates: equispaced angles, Gauss-Legendre in the height, and in s =
-r² the Gauss rule for the weight s^(d/2-1). After averaging over the sphere a smooth function is smooth in r²,
-not only in r, so that m radial points are exact for polynomials of degree 4m - 2; the numbers of angles are
-chosen to match.
+r² the Gauss rule for the weight s^(d/2-1). The average of a smooth function over the sphere is smooth in r², not
+only in r. So m radial points are exact for polynomials of degree 4m - 2, and the numbers of angles are chosen to
+match.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Ball(Domain):
         disc.interior(1000, rule="sobol").measure  # π
         disc.boundary(64, rule="gauss").normals    # the points themselves
 
-    Gauss rules cover d = 1, 2, 3; as tuples, n is (radii, angles) or (radii, heights, angles), on the sphere
-    without the radii. The boundary of a ball with d = 1 is its two ends, whatever n and the rule are.
+    Gauss rules cover d = 1, 2, 3. As a tuple, n is (radii, angles) or (radii, heights, angles); on the sphere the
+    tuple has no radii. The boundary of a ball with d = 1 is its two ends, for every n and rule.
     """
 
     center: tuple[float, ...] = eqx.field(static=True)

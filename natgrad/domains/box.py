@@ -26,7 +26,7 @@ class Box(Domain):
         cube.boundary(600, rule="gauss").measure                # 6.0
         cube.boundary(100, rule="sobol", faces=[(0, "lower")])  # the face x₀ = 0
 
-    The boundary of a one-dimensional box is its two ends, each with weight 1, whatever n and the rule are.
+    The boundary of a one-dimensional box is its two ends, each with weight 1, for every n and rule.
     """
 
     lower: tuple[float, ...] = eqx.field(static=True)
@@ -61,7 +61,7 @@ class Box(Domain):
     def boundary(self, n, *, key=None, rule="monte-carlo", faces: Sequence[Face] | None = None) -> Points:
         """n points on the boundary, or on some of its faces, given as pairs (axis, "lower" or "upper").
 
-        Gauss rules with n a tuple take n[i] points along axis i on every face that extends along it.
+        With a tuple n, Gauss rules take n[i] points along axis i on every face that extends along this axis.
         """
         return sample(self.boundary_pieces(faces), n, key, rule)
 
@@ -79,7 +79,7 @@ class Box(Domain):
 
 @dataclass(frozen=True)
 class BoxPieces(Pieces):
-    """The box itself (None) or faces of it. The cube of a face keeps all d axes, of which one is pinned."""
+    """The box itself (None) or faces of it. The cube of a face keeps all d axes, and one of them is pinned."""
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]

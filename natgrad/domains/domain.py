@@ -24,15 +24,14 @@ class Domain(eqx.Module):
 
     Rules, for interior and boundary alike:
 
-    - "monte-carlo": independent uniform points; needs a `key`; works under jit (n static) on every domain.
-    - "sobol": quasi-Monte Carlo, scrambled with a seed derived from `key`, or with a fixed one without a key;
-      any n, powers of two are best. Outside jit only.
-    - "gauss": product Gauss rules; n is what is asked for, and the product nearest to it is what is given,
-      m^d points on a box, say, with m = round(n^(1/d)). n may also be a tuple with the number of points along
-      each axis. No key.
+    - "monte-carlo": independent uniform points. It needs a `key`, and works under jit (n static) on every domain.
+    - "sobol": quasi-Monte Carlo, scrambled with a seed derived from `key`, or with a fixed seed without a key. It
+      takes any n; powers of two are best. It works only outside jit.
+    - "gauss": product Gauss rules. They give the product nearest to n, for example m^d points on a box with
+      m = round(n^(1/d)). n may also be a tuple with the number of points along each axis. There is no key.
 
-    Weights are positive and sum to the measure of the set. Points are made in JAX's default float dtype.
-    Domains are immutable, hashable and have no array leaves: they may be closed over or passed through jit.
+    Weights are positive and sum to the measure of the set. Points have JAX's default float dtype.
+    Domains are immutable, hashable and have no array leaves: a function may close over them, and jit accepts them.
     """
 
     @property
@@ -54,7 +53,7 @@ class Domain(eqx.Module):
 
     @abc.abstractmethod
     def boundary_pieces(self) -> Pieces:
-        """The boundary as a union of images of the unit cube; domains may add arguments to choose a part."""
+        """The boundary as a union of images of the unit cube. Domains may add arguments that choose a part."""
 
     @abc.abstractmethod
     def bounds(self) -> Bounds:

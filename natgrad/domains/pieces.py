@@ -1,14 +1,14 @@
 """Sets as unions of pieces, each the image of the unit cube under a measure-preserving map.
 
-Every set that this package puts points on is one of those: a box is one piece and its boundary 2d; a polygon
-is its triangles and its boundary the edges; a ball and a sphere are one piece each; a space-time cylinder is
-the product of an interval with the pieces of the space domain, its bottom and top that of a number with them.
-A set says how to carry cube points over (`place`) and which one-dimensional Gauss rules suit the axes of its
-cube (`axis_rules`); `sample` does the rest, for all sets and rules:
+Every set of this package is such a union. A box is one piece, and its boundary 2d pieces. A polygon is its
+triangles, and its boundary the edges. A ball is one piece, and so is a sphere. A space-time cylinder is the product
+of an interval with the pieces of the space domain; its bottom and top are the product of one time with these pieces.
+A set says how to carry points of the cube over (`place`), and which one-dimensional Gauss rules suit the axes of its
+cube (`axis_rules`). `sample` does the rest, for all sets and rules:
 
 - monte-carlo: each point picks its piece with probability proportional to its measure; equal weights.
-- sobol: pieces get numbers of points in proportion to their measures, each its own scrambled sequence. A
-  piece's weights sum to its measure; where n is so small that a piece gets no point, all weights are equal
+- sobol: each piece gets points in proportion to its measure, from a scrambled sequence of its own. The weights
+  of a piece sum to its measure. Where n is so small that a piece gets no point, all weights are equal
   instead.
 - gauss: as sobol, with a product rule on every piece, so that every piece has at least one point.
 """
@@ -41,7 +41,7 @@ class Pieces(abc.ABC):
 
     @abc.abstractmethod
     def place(self, piece: Int[AnyArray, "n"], u: Float[AnyArray, "n k"]) -> Placed:
-        """Carry cube points over to their pieces, uniform to uniform; numpy in, numpy out; traceable."""
+        """Carry points of the cube over to their pieces, uniform to uniform: NumPy in, NumPy out, and traceable."""
 
     @abc.abstractmethod
     def axis_counts(self, n: int | tuple[int, ...], piece: int) -> tuple[int, ...]:
@@ -126,21 +126,21 @@ class Slice(Pieces):
 
 @dataclass(frozen=True)
 class Drawn:
-    """How points were drawn: so many, of these pieces, by this rule."""
+    """How points were drawn: how many, on which pieces, by which rule."""
 
     pieces: Pieces
     rule: str
     count: int
 
     def again(self, n: int, key: PRNGKeyArray) -> Points:
-        """n others. A Gauss rule has no others of its kind: a Sobol sequence takes its place."""
+        """n other points. A Gauss rule has no other points of its kind; a Sobol sequence takes its place."""
         return sample(self.pieces, n, key, "sobol" if self.rule == "gauss" else self.rule)
 
 
 def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rule: str) -> Points:
     """n points on a set by one of the rules, with weights that sum to its measure (see the module's head).
 
-    Sets of dimension 0, the ends of an interval, are finite: all rules give each of their points once.
+    Sets of dimension 0, the ends of an interval, are finite: every rule gives each of their points once.
     """
     rules.check_rule(rule)
     count = rules.check_count(n, rule)

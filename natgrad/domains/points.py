@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class Points(eqx.Module):
     """Points with weights, so that ∫ f ≈ Σᵢ weightsᵢ f(xᵢ).
 
-    Boundary points carry outward unit normals; those of a space-time boundary have time component 0. Points
-    in the interior of a domain remember it, so that independent ones can be drawn to measure errors on. All points
-    of a domain remember how they were drawn: `redraw` gives others of the same kind.
-    `Points` is a pytree and checks nothing when it is built; `as_points` does.
+    Boundary points carry outward unit normals; on a space-time boundary the time component of a normal is 0. Points in
+    the interior of a domain remember the domain, so that errors can be measured at independent points. All points of
+    a domain remember how they were drawn: `redraw` gives other points of the same kind.
+    `Points` is a pytree and checks nothing when it is built; `as_points` checks.
 
         square = Box([0, 0], [1, 1])
         points = square.interior(100, rule="gauss")
@@ -55,8 +55,8 @@ class Points(eqx.Module):
         return jnp.tensordot(self.weights, values, axes=1)
 
     def redraw(self, n: int, key: PRNGKeyArray) -> Points | None:
-        """About n independent points of the same sets, each part with its share of them and with weights of the same
-        sum; by a Sobol sequence where these are a Gauss rule's. None for points given by hand, or picked by hand."""
+        """About n independent points of the same sets: each part gets its share of the points, and weights of the same
+        sum. A Sobol sequence takes the place of a Gauss rule. None for points given or picked by hand."""
         if self.origin is None or sum(part.count for part in self.origin) != len(self):
             return None
         sizes = np.array([part.count for part in self.origin])
@@ -77,8 +77,8 @@ class Points(eqx.Module):
 
     @staticmethod
     def concatenate(*blocks: Points) -> Points:
-        """One block out of several, with normals only where every block has them, and without a domain. It can be drawn
-        again where every block can."""
+        """One block out of several, with normals only where every block has normals, and without a domain. It can be
+        drawn again where every block can."""
         if not blocks:
             raise ValueError("Points.concatenate needs at least one block of points, got none")
         dims = sorted({block.dim for block in blocks})
@@ -97,9 +97,8 @@ class Points(eqx.Module):
 def as_points(x: Points | Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"] | None = None) -> Points:
     """Checked points from a plain array; the weights default to 1/n, which makes sums means.
 
-    Given `Points`, checks them, and replaces their weights where `weights` is given: nobody knows then how to draw
-    others with such weights. Values are looked at only where they are concrete: under jit the shapes alone are
-    checked.
+    Given `Points`, it checks them, and replaces their weights where `weights` is given; such points cannot be drawn
+    again. It checks values where they are concrete; under jit it checks only shapes.
     """
     normals, domain = (x.normals, x.domain) if isinstance(x, Points) else (None, None)
     origin = x.origin if isinstance(x, Points) and weights is None else None

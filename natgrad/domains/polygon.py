@@ -27,10 +27,9 @@ class Polygon(Domain):
         ell.interior(1000, key=jax.random.key(0))
         ell.boundary(100, rule="gauss", edges=[0])    # from (0, 0) to (2, 0)
 
-    Edge i joins vertex i to vertex i + 1, as the vertices were given. Straight angles are welcome: they split
-    an edge in two, for boundary conditions that change along it. Gauss rules are collapsed products on the
-    triangles of an ear-clipping triangulation; as a tuple, n is (m₁, m₂) for each triangle and (m,) for each
-    edge.
+    Edge i joins vertex i to vertex i + 1, in the given order. A straight angle splits an edge in two, for boundary
+    conditions that change along it. Gauss rules are collapsed products on the triangles of an ear-clipping
+    triangulation. As a tuple, n is (m₁, m₂) for each triangle and (m,) for each edge.
     """
 
     vertices: tuple[tuple[float, float], ...] = eqx.field(static=True)
@@ -71,7 +70,7 @@ class Polygon(Domain):
         return rules.namespace(x).linalg.norm(offset - t[..., None] * along, axis=-1).min(axis=-1)
 
     def boundary(self, n, *, key=None, rule="monte-carlo", edges: Sequence[int] | None = None) -> Points:
-        """n points on the boundary, or on the edges of the given numbers."""
+        """n points on the boundary, or on the edges with the given numbers."""
         return sample(self.boundary_pieces(edges), n, key, rule)
 
     def interior_pieces(self) -> Pieces:

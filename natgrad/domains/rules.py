@@ -1,7 +1,7 @@
 """Quadrature rules on the unit cube, and the checks of the arguments that choose them.
 
-A rule gives u: (n, k) in the open cube (0, 1)ᵏ; domains carry it over by measure-preserving maps, so that the
-same three rules serve boxes, balls, polygons, their boundaries and space-time cylinders.
+A rule gives points u (n, k) in the open cube (0, 1)ᵏ. Domains carry these points over by measure-preserving maps, so
+the same three rules serve boxes, balls, polygons, their boundaries and space-time cylinders.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rule1D = tuple[np.ndarray, np.ndarray]  # nodes in (0, 1), weights that sum to 1
 def namespace(x):
     """numpy for concrete arrays, jax.numpy for traced ones.
 
-    Points are set up once, in shapes that never come back: numpy spares the compilation of every operation.
+    Points are set up once, in shapes that do not come back: NumPy saves the compilation of every operation.
     """
     return jnp if isinstance(x, jax.core.Tracer) else np
 
@@ -69,7 +69,7 @@ def tensor(rules: Sequence[Rule1D]) -> tuple[Float[np.ndarray, "n k"], Float[np.
 
 
 def per_axis(n: float, k: int) -> int:
-    """The number of points an axis that brings a k-dimensional product rule nearest to n points."""
+    """The number of points per axis that brings a k-dimensional product rule nearest to n points."""
     return max(1, round(n ** (1 / k))) if k else 1
 
 

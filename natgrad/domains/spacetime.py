@@ -46,7 +46,7 @@ class Interval(Domain):
         return self._box().on_boundary(x, tol)
 
     def boundary(self, n=2, *, key=None, rule="monte-carlo", faces: Sequence[Face] | None = None) -> Points:
-        """The two ends, or one of them, with weight 1 each, whatever n and the rule are."""
+        """The two ends, or one of them, with weight 1 each, for every n and rule."""
         return self._box().boundary(n, key=key, rule=rule, faces=faces)
 
     def interior_pieces(self) -> Pieces:
@@ -69,8 +69,8 @@ class SpaceTime(Domain):
         heat.interior(1000, key=jax.random.key(0)).x  # (1000, 3): rows (t, x₁, x₂)
         heat.initial(100, rule="gauss").measure       # π
 
-    `boundary`, `boundary_measure` and `on_boundary` mean the lateral boundary I × ∂Ω, where boundary
-    conditions live; `initial` and `final` give the bottom {a} × Ω and the top {b} × Ω.
+    `boundary`, `boundary_measure` and `on_boundary` mean the lateral boundary I × ∂Ω, which carries the boundary
+    conditions. `initial` and `final` give the bottom {a} × Ω and the top {b} × Ω.
     """
 
     time: Interval
@@ -101,8 +101,8 @@ class SpaceTime(Domain):
     def boundary(self, n, *, key=None, rule="monte-carlo", **part) -> Points:
         """n points on the lateral boundary I × ∂Ω, with normals (0, ν).
 
-        `part` is what the boundary of the space domain takes to choose a part of it, with its own numbering
-        of axes: `faces=` for boxes and `edges=` for polygons.
+        `part` is the argument by which the space domain chooses a part of its boundary, in its own numbering of
+        axes: `faces=` for boxes and `edges=` for polygons.
         """
         return sample(self.boundary_pieces(**part), n, key, rule)
 

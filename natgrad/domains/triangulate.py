@@ -40,8 +40,8 @@ def check_simple(corners: np.ndarray) -> None:
 def triangulate(corners: np.ndarray) -> tuple[tuple[int, int, int], ...]:
     """Counter-clockwise triangles, as indices of corners, that fill a simple polygon of either orientation.
 
-    An ear is a convex corner whose triangle holds no other corner; a simple polygon always has one. Of the
-    ears, the one with the roundest triangle goes first. Straight corners go without leaving a triangle.
+    An ear is a convex corner whose triangle holds no other corner; a simple polygon always has one. The ear with
+    the roundest triangle is cut off first. Straight corners are removed without a triangle.
     """
     ring = list(range(len(corners)))
     if signed_area(corners) < 0:

@@ -1,6 +1,6 @@
 """The Poisson equation in the unit square by finite elements and energy minimization (section 5.1.4 of the paper).
 
-A FEINN of degree 4: the error cannot fall below that of the mesh, which is reported beside it.
+A FEINN of degree 4. Its error cannot fall below that of the mesh, which is reported beside it.
 """
 
 import jax.numpy as jnp

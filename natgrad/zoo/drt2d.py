@@ -1,6 +1,7 @@
 """Diffusion, reaction and transport in the unit square by finite elements (section 5.1.5 of the paper).
 
-Least squares in the dual norm, as the form is not symmetric; Neumann data at the bottom and the top.
+Least squares in the dual norm, since the form is not symmetric. Neumann data at the bottom and the top. The default
+metric is that of the loss; the published recipe has the paper's, H¹.
 """
 
 import jax

@@ -1,7 +1,7 @@
 """A Bose–Einstein condensate in a harmonic trap: the Gross–Pitaevskii equation at chemical potential λ.
 
-−Δu + |x|²u + βu³ = λu, by minimizing ∫ ½|∇u|² + ½(|x|² − λ)u² + ¼βu⁴. The metric is the second derivative of this,
-∫ ∇v·∇w + (|x|² − λ + 3βu²)vw, without its negative part, which is there far from the minimum only.
+−Δu + |x|²u + βu³ = λu, by minimizing ∫ ½|∇u|² + ½(|x|² − λ)u² + ¼βu⁴. The metric is the energy's second derivative,
+∫ ∇v·∇w + (|x|² − λ + 3βu²)vw, without its negative part, which exists only far from the minimum.
 """
 
 import jax.numpy as jnp

@@ -1,9 +1,9 @@
 """The Poisson equation in any dimension d: −Δu = f in the unit cube, u given on the boundary.
 
-u is Σ cos πxᵢ below ten dimensions, x₁x₂ + x₃x₄ + … for even d below 100, and |x|² otherwise: with the networks and
-the numbers of points of the presets 5d, 10d and 100d these are the problems of Dangel, Müller and Zeinhofer (KFAC for
-PINNs, 2024) and of their paper with others on Woodbury's identity, momentum and randomization (2025). The boundary has
-weight 100 by default, about the square of π², the scale of the Laplacian.
+u is Σ cos πxᵢ below ten dimensions, x₁x₂ + x₃x₄ + … for even d below 100, and |x|² otherwise. The presets 5d, 10d and
+100d have the networks and numbers of points of Dangel, Müller and Zeinhofer (KFAC for PINNs, 2024) and of their paper
+with others on Woodbury's identity, momentum and randomization (2025). The boundary has weight 100 by default, about the
+square of π², the scale of the Laplacian.
 """
 
 import math
@@ -70,7 +70,7 @@ small = Preset(options, steps, {"max_rank": 300}, error=1e-3)  # measured 9.3e-6
 
 
 def fresh(dim: int, width: tuple[int, ...], interior: int, boundary: int, weight: float, mu: float) -> Preset:
-    """The networks of Dangel, Müller and Zeinhofer, fresh points every step, μ = `mu`·λ̂₁.
+    """The networks of Dangel, Müller and Zeinhofer, with fresh points at every step and μ = `mu`·λ̂₁.
 
     A weight of dπ⁴/2, (dπ²)² over the measure 2d of the boundary, makes an error there count as the same error inside.
     """

@@ -1,4 +1,4 @@
-"""The registry of benchmark problems: one file a problem, and the file's name is the problem's name.
+"""The registry of benchmark problems: one file for each problem, and the file's name is the problem's name.
 
     benchmark = zoo.get("poisson3d")                       # imports natgrad/zoo/poisson3d.py, and nothing else
     preset = benchmark.preset("small")
@@ -6,8 +6,8 @@
     solution = ng.solve(problem, ng.NystromNGD(max_rank=300), steps=preset.steps["ngd"])
 
 A problem file has a function `build(key, *, …) -> Problem`, whose typed keyword arguments are the options of the
-problem, and ends with `benchmark = register(Benchmark(…))`. To add a problem, add its file; a user's own
-`register(Benchmark(…))` adds one at run time.
+problem, and ends with `benchmark = register(Benchmark(…))`. To add a problem to natgrad, add its file; to add one at
+run time, call `register(Benchmark(…))`.
 """
 
 import difflib
@@ -33,17 +33,18 @@ def budget(ngd: int, quasi_newton: int, adam: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Preset:
-    """A size of a problem, and how long the optimizers may work on it.
+    """A size of a problem, and how long the optimizers may work on it. The algorithm is the recipe's: "paper" is the
+    paper's set-up to the letter only together with the published recipe.
 
     Attributes:
         options: keyword arguments of `build`.
         steps: the budget of each kind of optimizer: "ngd" (all natural-gradient ones), "bfgs", "lbfgs", "ssbroyden",
             "adam".
-        solver: options of the natural-gradient optimizers in the default recipe, e.g. {"max_rank": 300}; one that an
-            optimizer does not have (a rank, for the direct one) does not concern it.
-        published: the same in the published recipe. In both, "damping" is a rule's class (or partial of it), to be
+        solver: options of the natural-gradient optimizers in the default recipe, e.g. {"max_rank": 300}. An optimizer
+            that does not have an option (a rank, for the direct one) ignores it.
+        published: the same in the published recipe. In both, "damping" is a rule's class (or a partial of it), which is
             called with `gamma=…`; without it the recipe's own rule holds.
-        as_published: options of `build` that the published recipe has otherwise: the paper's own points, or metric.
+        as_published: options of `build` that differ in the published recipe: the paper's own points, or metric.
         error: the relative error, in the benchmark's `norm`, that NystromNGD(**solver) reaches after steps["ngd"]: at
             least twice what `natgrad run` measured with seed 0 (docs/zoo.md). None where it was not measured.
     """
@@ -77,7 +78,7 @@ class Picture:
         coordinates: their names, e.g. ("t", "x", "y"); time, where there is one, comes first.
         fields: {name: (select, exact)}: `select(network)` is a function of one point x (d,) to a number, and `exact`
             the exact one, or None where there is none.
-        at: the values of coordinates held fixed in a picture by default, so that two remain (one for d = 1).
+        at: the values of the coordinates that a picture holds fixed by default, so that two remain (one for d = 1).
         inside: whether a point x (d,) lies in the domain; None where the domain is the box.
     """
 
@@ -107,9 +108,10 @@ class Benchmark:
     Attributes:
         name, title, equation: one line of text each.
         build: `build(key, *, options…) -> Problem`.
-        presets: "small", which two cores solve within two minutes of stepping, and "paper" for problems of the paper.
-        fields: `fields(options) -> Picture`, given the options of `build` that are not left to their defaults.
-        norm: the norm of the errors the presets state: "h1", or "l2" where derivatives are out of reach.
+        presets: "small", which two cores solve within two minutes of stepping, and for problems of the paper "paper", its
+            sizes and budgets.
+        fields: `fields(options) -> Picture`, where `options` are those of `build` that differ from their defaults.
+        norm: the norm of the errors that the presets state: "h1", or "l2" where derivatives are out of reach.
     """
 
     name: str
@@ -157,7 +159,7 @@ def register(benchmark: Benchmark) -> Benchmark:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all problems, in alphabetical order; no problem is imported for it.
+    """The names of all problems, in alphabetical order, without importing any of them.
 
     for name in zoo.names():
         print(zoo.get(name).equation)
@@ -176,7 +178,7 @@ def get(name: str) -> Benchmark:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """“did you mean …?” where something is close, and what there is."""
+    """“did you mean …?” where a known name is close, and all known names."""
     known = tuple(known)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return (f"did you mean {close[0]}? There" if close else "there") + f" are {', '.join(known) or 'none'}"
