@@ -108,8 +108,8 @@ class Benchmark:
     Attributes:
         name, title, equation: one line of text each.
         build: `build(key, *, options…) -> Problem`.
-        presets: "small", which two cores solve within two minutes of stepping, and for problems of the paper "paper", its
-            sizes and budgets.
+        presets: "small", which two cores solve within two minutes of stepping; for problems of the paper also "paper",
+            its sizes and budgets.
         fields: `fields(options) -> Picture`, where `options` are those of `build` that differ from their defaults.
         norm: the norm of the errors that the presets state: "h1", or "l2" where derivatives are out of reach.
     """
