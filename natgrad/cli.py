@@ -22,8 +22,8 @@ app = typer.Typer(
 
 Problem = Annotated[str, typer.Argument(help="The problem; `natgrad list` shows them.")]
 Optimizer = Annotated[str, typer.Option(help="The optimizer; `natgrad list` shows them.")]
-Preset = Annotated[str, typer.Option(help="The size of the problem, small or paper; `natgrad list` has them all.")]
-Recipe = Annotated[str, typer.Option(help="default, or published for the paper's algorithm to the letter.")]
+Preset = Annotated[str, typer.Option(help="Its sizes: small, or paper for the paper's; `natgrad list` has them all.")]
+Recipe = Annotated[str, typer.Option(help="default, or published: the paper's algorithm, points and metrics.")]
 Steps = Annotated[int | None, typer.Option(help="Iterations at most; the preset says how many by default.")]
 Seed = Annotated[int, typer.Option(help="Seeds the network, the points and the solver.")]
 Seeds = Annotated[str | None, typer.Option(help="Several seeds, one run each: 0:10 or 0,3,5.")]
