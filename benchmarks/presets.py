@@ -1,0 +1,103 @@
+"""Is the default safe? Every small preset of the zoo from many seeds, and which runs end above what the preset states.
+
+    python -m benchmarks.presets [NAME …] [--seeds 0:20] [--out results/presets.csv]
+
+One process takes one problem after the other and all seeds of it, with the preset's options and steps, so that each
+compiles once. A run is good where its loss is finite and its error at most three times the preset's. What is in the
+file already is not run again.
+"""
+
+import argparse
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import natgrad as ng
+from benchmarks.machine import description
+from natgrad import zoo
+from natgrad.experiment.config import keys
+
+FACTOR = 3.0  # times the preset's error, above which a run counts as bad
+COLUMNS = ("problem", "seed", "error", "stated", "loss", "status", "steps", "seconds", "diagnosis", "on")
+
+
+def run(name: str, seed: int) -> dict[str, Any]:
+    """One seed of a small preset."""
+    benchmark = zoo.get(name)
+    preset = benchmark.preset("small")
+    solution = ng.solve(
+        benchmark.problem(keys(seed).problem, "small"),
+        ng.NystromNGD(**preset.solver),
+        preset.steps["ngd"],
+        key=keys(seed).solver,
+        evaluate_every=20,
+        progress=False,
+    )
+    numbers = {"error": solution.errors[benchmark.norm], "stated": preset.error, "loss": solution.loss}
+    return {
+        "problem": name,
+        "seed": seed,
+        **{key: f"{value:.3g}" for key, value in numbers.items()},
+        "status": solution.status,
+        "steps": solution.steps,
+        "seconds": f"{solution.time:.3g}",
+        "diagnosis": " ".join(solution.diagnosis),
+        "on": description(),
+    }
+
+
+def good(row: dict[str, Any]) -> bool:
+    """Whether a run ended as the preset promises."""
+    return math.isfinite(float(row["loss"])) and float(row["error"]) <= FACTOR * float(row["stated"])
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """One line per problem: errors over the seeds, and the seeds that are bad."""
+    lines = ["| problem | stated | median | worst | good | bad seeds |", "|---" * 6 + "|"]
+    for name in dict.fromkeys(row["problem"] for row in rows):
+        mine = [row for row in rows if row["problem"] == name]
+        errors = [float(row["error"]) for row in mine]
+        bad = ", ".join(f"{row['seed']} ({float(row['error']):.1e})" for row in mine if not good(row)) or "none"
+        median, worst = np.median(errors), max(errors)
+        lines.append(
+            f"| {name} | {mine[0]['stated']} | {median:.1e} | {worst:.1e} | "
+            f"{sum(map(good, mine))} of {len(mine)} | {bad} |"
+        )
+    return "\n".join(lines)
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """The file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.new")
+    with draft.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    draft.replace(path)
+
+
+def main() -> None:
+    """Runs what is missing, and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(zoo.names()), metavar="NAME")
+    parser.add_argument("--seeds", default="0:20", help="first:end")
+    parser.add_argument("--out", type=Path, default=Path("results/presets.csv"))
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    rows = list(csv.DictReader(options.out.open())) if options.out.exists() else []
+    done = {(row["problem"], int(row["seed"])) for row in rows}
+    for name in options.names:
+        for seed in range(*map(int, options.seeds.split(":"))):
+            if (name, seed) not in done:
+                rows.append({key: str(value) for key, value in run(name, seed).items()})
+                write(options.out, rows)
+    print(f"{description()}\n{table(rows)}")
+
+
+if __name__ == "__main__":
+    main()
