@@ -4,6 +4,7 @@ Everything a user may touch is listed here; the rest is private.
 """
 
 from natgrad import fem as fem
+from natgrad import linalg as linalg
 from natgrad.calculus import divergence as divergence
 from natgrad.calculus import gradient as gradient
 from natgrad.calculus import hessian as hessian
@@ -40,6 +41,7 @@ from natgrad.optim import RPCholNGD as RPCholNGD
 from natgrad.optim import SSBroyden as SSBroyden
 from natgrad.optim import Wolfe as Wolfe
 from natgrad.optim import damping as damping
+from natgrad.optim.damping import Damping as Damping
 from natgrad.optim.direction import PCG as PCG
 from natgrad.optim.direction import Direct as Direct
 from natgrad.optim.kernel import Kernel as Kernel

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from natgrad.extras import MissingExtra
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -354,7 +356,7 @@ def command(arguments: list[str] | None) -> int:
         return 130
     except BrokenPipeError:
         raise
-    except ValueError as error:
+    except (ValueError, MissingExtra) as error:
         gone(error)
         return complain(str(error))
     except OSError as error:

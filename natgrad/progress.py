@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
 
@@ -22,8 +23,8 @@ class Progress:
         self.error = self.validation = math.nan
 
     def __enter__(self) -> "Progress":
-        if self.enabled and sys.stderr.isatty():
-            # rich takes as long to import as all of natgrad: only a terminal pays for it.
+        if self.enabled and sys.stderr.isatty() and find_spec("rich"):
+            # rich takes as long to import as all of natgrad: only a terminal pays for it. It is an extra.
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar

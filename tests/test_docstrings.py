@@ -9,11 +9,11 @@ from importlib.util import find_spec
 import pytest
 
 import natgrad as ng
-import natgrad.optax
+import natgrad.interop.optax
 import natgrad.zoo
 
-MODULES = [ng, ng.fem, ng.metrics, ng.damping, natgrad.zoo, natgrad.optax]
-MODULES += [importlib.import_module(f"natgrad.{name}") for name in ("optimistix", "lineax") if find_spec(name)]
+MODULES = [ng, ng.fem, ng.metrics, ng.damping, natgrad.zoo, natgrad.interop.optax]
+MODULES += [importlib.import_module(f"natgrad.interop.{name}") for name in ("optimistix", "lineax") if find_spec(name)]
 
 #: A doctest, a call in backticks or in an indented line; or a year, the paper, an equation, a section.
 EXAMPLE = re.compile(r">>> |`[^`]*\([^`]*`|\n {4}.*\w\(.*\)")

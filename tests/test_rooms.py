@@ -14,9 +14,11 @@ import natgrad as ng
 from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
-ABOVE_PROBLEM = {"options", "host", "programs", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
+ABOVE_PROBLEM = {"extras", "options", "host", "programs", "parallel", "linalg", "calculus", "networks"}
+ABOVE_PROBLEM |= {"domains", "fem"}
 ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
+    "extras": set(),
     "options": set(),
     "host": set(),
     "programs": set(),
@@ -25,22 +27,20 @@ MAY_IMPORT = {
     "calculus": set(),
     "networks": {"options", "host", "calculus"},
     "domains": {"options", "host"},
-    "fem": {"options", "host", "linalg"},
+    "fem": {"extras", "options", "host", "linalg"},
     "problem": {"options", "host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
     "gramian": {"linalg", "parallel", "problem"},
     "precondition": {"options", "host", "linalg", "gramian", "parallel"},
     "optim": ABOVE_SOLVE,
     "progress": {"problem"},
     "diagnosis": {"problem"},
-    "optimistix": ABOVE_SOLVE | {"optim"},
-    "optax": ABOVE_SOLVE | {"optim"},
-    "lineax": {"linalg"},
     "stepping": {"problem", "programs"},
     "solve": {"options", "host", "diagnosis", "optim", "parallel", "problem", "programs", "progress", "stepping"},
-    "zoo": {"options", "host", "problem", "calculus", "networks", "domains", "fem", "optim"},
+    "interop": ABOVE_SOLVE | {"optim"},
+    "zoo": {"extras", "options", "host", "problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo"},
     "cli": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo", "experiment"},
-    "__main__": {"cli"},
+    "__main__": {"extras", "cli"},
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 PUBLIC = [name for name in vars(ng) if not name.startswith("_")]

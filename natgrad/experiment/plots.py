@@ -8,6 +8,7 @@ import numpy as np
 
 from natgrad.experiment.fields import Panel, panels
 from natgrad.experiment.runs import Group, Run, group
+from natgrad.extras import needs
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999", "#7F5F00")
 STYLES = ("-", "--", ":", "-.")
@@ -156,10 +157,8 @@ def picture(rows: Sequence[Sequence[Panel]], title: str, path: Path) -> Path:
 
 def spectra(steps: Sequence[int], values: np.ndarray, title: str, path: Path) -> Path:
     """Eigenvalues λᵢ/λ₁ of the Gramian at some iterations."""
-    import matplotlib
-
     figure, axis = _subplots(1, 1, (6.2, 4.2))
-    palette = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(steps)))
+    palette = _pyplot().get_cmap("viridis")(np.linspace(0, 0.9, len(steps)))
     for step, eigenvalues, color in zip(steps, values, palette, strict=True):
         relative = np.maximum(eigenvalues / eigenvalues[0], 1e-20)
         axis.plot(np.arange(1, len(relative) + 1), relative, color=color, label=f"iteration {step}")
@@ -227,13 +226,17 @@ def _line(style: dict[str, Any]) -> dict[str, Any]:
     return {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.6}
 
 
+def _pyplot() -> Any:
+    with needs("A picture", "plots"):
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot
+    return matplotlib.pyplot
+
+
 def _subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> Any:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(rows, columns, figsize=size, layout="constrained", **options)
+    return _pyplot().subplots(rows, columns, figsize=size, layout="constrained", **options)
 
 
 def _finish(figure: Any, first: Any, groups: Sequence[Group], path: Path) -> Path:
@@ -249,13 +252,11 @@ def _finish(figure: Any, first: Any, groups: Sequence[Group], path: Path) -> Pat
 def _save(figure: Any, path: Path) -> Path:
     import io
 
-    import matplotlib.pyplot as plt
-
     from natgrad.experiment.files import write
 
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
-    plt.close(figure)
+    _pyplot().close(figure)
     write(path, buffer.getvalue())
     return path
 

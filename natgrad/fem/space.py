@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from natgrad.extras import needs
 from natgrad.fem.base import BaseSpace, Cells, Facets
 
 
@@ -21,7 +22,8 @@ class Space(BaseSpace):
     """
 
     def __init__(self, mesh: Any, degree: int = 1, *, element: Any = None):
-        from skfem.mesh import Mesh
+        with needs("A mesh", "fem"):
+            from skfem.mesh import Mesh
 
         from natgrad.fem.elements import check_nodal, nodal_element, oriented_dofs
 

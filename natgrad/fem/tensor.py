@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from natgrad import host
+from natgrad.extras import needs
 from natgrad.fem.base import BaseSpace, Cells, Facets, _order
 from natgrad.fem.forms import Form
 from natgrad.fem.lagrange import gauss, lobatto, table
@@ -71,7 +72,8 @@ class TensorSpace(BaseSpace):
     def general(self) -> Any:
         """The same discretization on the scikit-fem mesh, with the nodes in the same order."""
         if self._general is None:
-            import skfem
+            with needs("A mesh", "fem"):
+                import skfem
 
             from natgrad.fem.space import Space
 

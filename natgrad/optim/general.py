@@ -20,7 +20,7 @@ SCALING = 1e-8
 
 
 def general(parameters: int) -> NaturalGradient:
-    """What `natgrad.optimistix` and `natgrad.optax` use unless told otherwise."""
+    """What `natgrad.interop.optimistix` and `natgrad.interop.optax` use unless told otherwise."""
     if parameters <= DIRECT:
         return NaturalGradient(Direct(scaling=SCALING), LevenbergMarquardt(), gramian="assembled")
     return NaturalGradient(PCG(), LevenbergMarquardt())

@@ -6,6 +6,7 @@ Finite elements on triangles, refined towards the corner; φ is the angle to the
 import jax.numpy as jnp
 import numpy as np
 
+from natgrad.extras import needs
 from natgrad.fem import Form, Space
 from natgrad.networks import MLP
 from natgrad.problem import FEINNEnergy
@@ -20,7 +21,8 @@ def exact(x):
 
 def mesh(uniform: int, graded: int):
     """(−1, 1)² without its first quadrant; `graded` times, the triangles near the corner are cut once more."""
-    import skfem
+    with needs("A mesh", "fem"):
+        import skfem
 
     mesh = skfem.MeshTri.init_lshaped().refined(uniform)
     for level in range(graded):

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 
+from natgrad.extras import needs
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.options import Checked, Count, NonNegative, Positive, Whole
 from natgrad.problem import Problem
@@ -48,8 +49,7 @@ class Adam(Checked):
 
     def rate(self, iteration: Int[Array, ""] | int) -> Float[Array, ""]:
         """The learning rate of an iteration, counted from 0."""
-        import optax
-
+        optax = _optax()
         warmup = self.warmup if self.warmup < self.total else self.total // 10
         # Optax wants a decay of at least one iteration.
         decay = max(self.total, warmup + 1)
@@ -57,16 +57,14 @@ class Adam(Checked):
 
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> AdamState:
         """The state before the first step."""
-        import optax
-
+        optax = _optax()
         first, later = jax.random.split(key)
         loss, gradient = loss_and_gradient(problem.resample(first), params)
         return AdamState(jax.random.bits(later), jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(gradient))
 
     def step(self, problem: Problem, params: PyTree, state: AdamState) -> tuple[PyTree, AdamState, BaselineInfo]:
         """One iteration: pure, jittable. The loss may rise."""
-        import optax
-
+        optax = _optax()
         check_weights(problem)
         theta, unravel = ravel_pytree(params)
         rate = self.rate(state.iteration).astype(theta.dtype)
@@ -85,3 +83,10 @@ class Adam(Checked):
             accepted=jnp.asarray(True),
         )
         return params, AdamState(state.seed, state.iteration + 1, loss, gradient, moments), info
+
+
+def _optax() -> Any:
+    """Optax, whose import takes as long as that of natgrad: only those who train with Adam wait for it."""
+    with needs("Adam", "optax"):
+        import optax
+    return optax

@@ -1,4 +1,4 @@
-"""`natgrad.lineax`: preconditioners that Lineax's CG takes, and what they save it."""
+"""`natgrad.interop.lineax`: preconditioners that Lineax's CG takes, and what they save it."""
 
 import subprocess
 import sys
@@ -13,13 +13,13 @@ from tests.helpers import relative
 from tests.linalg.matrices import with_spectrum
 
 lx = pytest.importorskip("lineax")
-import natgrad.lineax  # noqa: E402
+import natgrad.interop.lineax  # noqa: E402
 
 P, RANK, MU = 200, 60, 1e-6
 PSD = lx.positive_semidefinite_tag
 BUILDERS = {
-    "nystrom": natgrad.lineax.nystrom_preconditioner,
-    "rpcholesky": natgrad.lineax.rpcholesky_preconditioner,
+    "nystrom": natgrad.interop.lineax.nystrom_preconditioner,
+    "rpcholesky": natgrad.interop.lineax.rpcholesky_preconditioner,
 }
 
 
@@ -55,7 +55,7 @@ def test_functions_of_pytrees():
     unravel = ravel_pytree(b)[1]
     mv = lambda x: unravel(A @ ravel_pytree(x)[0])
     operator = lx.FunctionLinearOperator(mv, jax.eval_shape(lambda: b), PSD)
-    preconditioner = natgrad.lineax.nystrom_preconditioner(operator, 80, key=jax.random.key(1))
+    preconditioner = natgrad.interop.lineax.nystrom_preconditioner(operator, 80, key=jax.random.key(1))
     _, many = solve(operator, b)
     x, few = solve(operator, b, preconditioner=preconditioner)
     assert jax.tree.structure(x) == jax.tree.structure(b)
@@ -77,7 +77,7 @@ def test_inside_jit_with_a_traced_mu():
     @jax.jit
     def apply(A, mu):
         operator = lx.MatrixLinearOperator(A, PSD)
-        return natgrad.lineax.rpcholesky_preconditioner(
+        return natgrad.interop.lineax.rpcholesky_preconditioner(
             operator, 20, mu, key=jax.random.key(0), diagonal=jnp.diagonal(A)
         ).mv(jnp.ones(20))
 
@@ -87,7 +87,7 @@ def test_inside_jit_with_a_traced_mu():
 def test_wrong_input():
     A, key = jnp.eye(5), jax.random.key(0)
     operator = lx.MatrixLinearOperator(A, PSD)
-    build = natgrad.lineax.nystrom_preconditioner
+    build = natgrad.interop.lineax.nystrom_preconditioner
     with pytest.raises(ValueError, match="made for a lineax operator, got"):
         build(A, 3, key=key)
     with pytest.raises(ValueError, match=r"tagged lineax\.positive_semidefinite_tag"):
@@ -97,10 +97,11 @@ def test_wrong_input():
     with pytest.raises(ValueError, match="mu must not be negative"):
         build(operator, 3, -1.0, key=key)
     with pytest.raises(ValueError, match=r"has shape \(5,\), got \(4,\)"):
-        natgrad.lineax.rpcholesky_preconditioner(operator, 3, 0.1, key=key, diagonal=jnp.ones(4))
+        natgrad.interop.lineax.rpcholesky_preconditioner(operator, 3, 0.1, key=key, diagonal=jnp.ones(4))
 
 
 def test_without_lineax_one_line_says_so():
-    code = "import sys; sys.modules['lineax'] = None; import natgrad.lineax"
+    code = "import sys; sys.modules['lineax'] = None; import natgrad.interop.lineax"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
-    assert told.splitlines()[-1] == "ModuleNotFoundError: natgrad.lineax needs Lineax: pip install 'natgrad[lineax]'"
+    line = "natgrad.interop.lineax needs lineax: pip install 'natgrad[lineax]'"
+    assert told.splitlines()[-1] == f"natgrad.extras.MissingExtra: {line}"

@@ -1,6 +1,6 @@
 """Natural gradient descent as a least-squares solver of Optimistix.
 
-    solver = natgrad.optimistix.NaturalGradient(rtol=1e-8, atol=1e-8)
+    solver = natgrad.interop.optimistix.NaturalGradient(rtol=1e-8, atol=1e-8)
     solution = optimistix.least_squares(fn, solver, y0, args, max_steps=200)
 
 `fn(y, args)` gives any pytree of real arrays, y is any pytree of real arrays; together they are the problem
@@ -27,15 +27,14 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from natgrad import host
+from natgrad.extras import needs
 from natgrad.optim import NaturalGradient as Optimizer
 from natgrad.optim.general import general, local
 from natgrad.optim.ngd import State, StepInfo
 from natgrad.problem import ResidualFunction
 
-try:
+with needs("natgrad.interop.optimistix", "optimistix"):
     import optimistix as optx
-except ModuleNotFoundError:
-    raise ModuleNotFoundError("natgrad.optimistix needs Optimistix: pip install 'natgrad[optimistix]'") from None
 
 GIVE_UP = 10
 

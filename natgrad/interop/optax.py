@@ -1,6 +1,6 @@
 """Natural gradients as gradient transformations of Optax, which are told of the residuals at every update.
 
-    optimizer = natgrad.optax.natural_gradient()
+    optimizer = natgrad.interop.optax.natural_gradient()
     state = optimizer.init(params)
     ...
     residual = lambda params: model.apply(params, x) - y
@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad import host
+from natgrad.extras import needs
 from natgrad.gramian import gramian as gramian_of
 from natgrad.optim import NaturalGradient
 from natgrad.optim.damping import Damping, Outcome, Relative, Seen
@@ -32,6 +32,9 @@ from natgrad.optim.general import general, local
 from natgrad.optim.ngd import State, StepInfo
 from natgrad.problem import LeastSquares, Problem, ResidualFunction
 from natgrad.problem.base import check_weights
+
+with needs("natgrad.interop.optax", "optax"):
+    import optax
 
 
 class NaturalGradientState(NamedTuple):
@@ -96,7 +99,7 @@ def scale_by_gramian(
     """(G + μD)⁻¹ times the updates it is given, G = Jᵀ W J of the residuals: a part of an `optax.chain`.
 
         optimizer = optax.chain(
-            optax.add_decayed_weights(1e-6), natgrad.optax.scale_by_gramian(), optax.scale_by_learning_rate(0.5)
+            optax.add_decayed_weights(1e-6), natgrad.interop.optax.scale_by_gramian(), optax.scale_by_learning_rate(0.5)
         )
 
     Arguments:

@@ -1,7 +1,7 @@
 """Randomized preconditioners for the conjugate gradients of Lineax.
 
     operator = lineax.FunctionLinearOperator(mv, x_structure, lineax.positive_semidefinite_tag)
-    preconditioner = natgrad.lineax.nystrom_preconditioner(operator, rank=50, mu=1e-6, key=jax.random.key(0))
+    preconditioner = natgrad.interop.lineax.nystrom_preconditioner(operator, rank=50, mu=1e-6, key=jax.random.key(0))
     solution = lineax.linear_solve(
         operator, b, lineax.CG(rtol=1e-8, atol=1e-8), options={"preconditioner": preconditioner}
     )
@@ -20,11 +20,10 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from natgrad import linalg
+from natgrad.extras import needs
 
-try:
+with needs("natgrad.interop.lineax", "lineax"):
     import lineax as lx
-except ModuleNotFoundError:
-    raise ModuleNotFoundError("natgrad.lineax needs Lineax: pip install 'natgrad[lineax]'") from None
 
 
 def nystrom_preconditioner(

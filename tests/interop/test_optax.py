@@ -1,4 +1,4 @@
-"""`natgrad.optax`: updates for `optax.apply_updates`, alone and in chains."""
+"""`natgrad.interop.optax`: updates for `optax.apply_updates`, alone and in chains."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
-import natgrad.optax
+import natgrad.interop.optax
 from natgrad.optim.damping import LossPower, Spectral
 from tests.helpers import FAST, poisson, relative
 
@@ -49,7 +49,7 @@ def train(optimizer, params, steps, residual=residual, loss=loss):
 
 
 def test_regression():
-    params, state = train(natgrad.optax.natural_gradient(), start(), 40)
+    params, state = train(natgrad.interop.optax.natural_gradient(), start(), 40)
     adam, _ = train(optax.with_extra_args_support(optax.adam(1e-2)), start(), 400)
     assert loss(params) < 1e-3 * loss(adam)
     assert state.info.accepted
@@ -58,7 +58,7 @@ def test_regression():
 
 def test_minibatches_and_none_for_the_gradient():
     """The residual may be another one at every update."""
-    optimizer = natgrad.optax.natural_gradient(ng.NystromNGD(12, damping=Spectral(1e10)))
+    optimizer = natgrad.interop.optax.natural_gradient(ng.NystromNGD(12, damping=Spectral(1e10)))
     params, state = start(), optimizer.init(start())
 
     @partial(jax.jit, compiler_options=FAST)
@@ -85,20 +85,21 @@ def test_a_pinn_takes_the_steps_of_the_library():
         expected, state, _ = step(problem, expected, state)
     assert problem.loss(expected) < problem.loss(problem.params)
     for residual in (problem, stacked):
-        params, _ = train(natgrad.optax.natural_gradient(solver), problem.params, 3, residual, problem.loss)
+        params, _ = train(natgrad.interop.optax.natural_gradient(solver), problem.params, 3, residual, problem.loss)
         assert relative(ravel_pytree(params)[0], ravel_pytree(expected)[0]) < 1e-6
 
 
 def test_a_pinn_with_the_default_optimizer():
     problem = poisson()
-    params, _ = train(natgrad.optax.natural_gradient(), problem.params, 60, problem, problem.loss)
+    params, _ = train(natgrad.interop.optax.natural_gradient(), problem.params, 60, problem, problem.loss)
     assert problem.loss(params) < 1e-2 * problem.loss(problem.params)
 
 
 def test_scale_by_gramian_in_a_chain():
     """−½ (JᵀJ + μI)⁻¹ (∇L + λθ), against the dense solution."""
     rule, params = LossPower(scale=1e-2), start()
-    chain = optax.chain(optax.add_decayed_weights(0.1), natgrad.optax.scale_by_gramian(damping=rule), optax.scale(-0.5))
+    ours = natgrad.interop.optax.scale_by_gramian(damping=rule)
+    chain = optax.chain(optax.add_decayed_weights(0.1), ours, optax.scale(-0.5))
     update = jax.jit(partial(chain.update, residual=residual), compiler_options=FAST)
     updates, state = update(jax.grad(loss)(params), chain.init(params), params)
     theta, unravel = ravel_pytree(params)
@@ -110,13 +111,13 @@ def test_scale_by_gramian_in_a_chain():
 
 
 def test_scale_by_gramian_trains_with_momentum_and_a_schedule():
-    parts = natgrad.optax.scale_by_gramian(ng.PCG(ng.Nystrom(max_rank=12)), LossPower(scale=1e-2))
+    parts = natgrad.interop.optax.scale_by_gramian(ng.PCG(ng.Nystrom(max_rank=12)), LossPower(scale=1e-2))
     chain = optax.chain(parts, optax.trace(0.3), optax.scale_by_learning_rate(optax.linear_schedule(0.1, 0.5, 20)))
     params, _ = train(chain, start(), 60)
     assert loss(params) < 1e-2 * loss(start())
 
 
-@pytest.mark.parametrize("make", [natgrad.optax.natural_gradient, natgrad.optax.scale_by_gramian])
+@pytest.mark.parametrize("make", [natgrad.interop.optax.natural_gradient, natgrad.interop.optax.scale_by_gramian])
 def test_what_is_missing_is_told(make):
     optimizer, params = make(), start()
     state = optimizer.init(params)

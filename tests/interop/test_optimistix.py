@@ -1,4 +1,4 @@
-"""`natgrad.optimistix`: the minima of Optimistix's own Levenberg–Marquardt, in its conventions."""
+"""`natgrad.interop.optimistix`: the minima of Optimistix's own Levenberg–Marquardt, in its conventions."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ import pytest
 import natgrad as ng
 
 optx = pytest.importorskip("optimistix")
-from natgrad.optimistix import NaturalGradient  # noqa: E402
+from natgrad.interop.optimistix import NaturalGradient  # noqa: E402
 
 TOL = 1e-9
 T = jnp.arange(5.0, 890.0, 15.0)
@@ -201,8 +201,8 @@ def test_complex_residuals_are_refused():
 
 
 def test_without_optimistix_one_line_says_so():
-    code = "import sys; sys.modules['optimistix'] = None; import natgrad.optimistix"
+    code = "import sys; sys.modules['optimistix'] = None; import natgrad.interop.optimistix"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
     assert told.splitlines()[-1] == (
-        "ModuleNotFoundError: natgrad.optimistix needs Optimistix: pip install 'natgrad[optimistix]'"
+        "natgrad.extras.MissingExtra: natgrad.interop.optimistix needs optimistix: pip install 'natgrad[optimistix]'"
     )

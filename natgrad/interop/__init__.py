@@ -1,0 +1,3 @@
+"""The same algorithms behind the interfaces of Optimistix, Optax and Lineax: import the one that is wanted,
+`import natgrad.interop.optax`. Each needs its library, and natgrad itself needs none of them.
+"""
