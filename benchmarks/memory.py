@@ -115,9 +115,10 @@ def plans() -> None:
     problem, rank, batch = poisson3d(200, 100), 300, 20
     p, R = problem.num_parameters, activations(problem)
     print(f"p = {p}, q = {problem.num_rows}, ℓ = {rank}, B = {batch}; R = {R / 1e6:.0f} MB")
-    builders = {f"Nyström {m}": ng.Nystrom(max_rank=rank, method=m) for m in ("factor", "cholesky", "svd")}
-    builders["Nyström factor, Gaussian"] = ng.Nystrom(max_rank=rank, test="gaussian")
-    builders |= {f"RPCholesky {m}": ng.RPCholesky(max_rank=rank, method=m) for m in ("factor", "eigh", "woodbury")}
+    builders = {f"row factor, {test}": ng.RowFactor(max_rank=rank, test=test) for test in ("signs", "gaussian")}
+    builders |= {f"Nyström, {m}": ng.Nystrom(max_rank=rank, method=m) for m in ("cholesky", "svd")}
+    builders["pivoted row factor"] = ng.PivotedRowFactor(max_rank=rank)
+    builders |= {f"RPCholesky, {m}": ng.RPCholesky(max_rank=rank, method=m) for m in ("svd", "woodbury")}
     for name, builder in builders.items():
         total = planned(problem, ng.NaturalGradient(direction=ng.PCG(builder), gramian="batched", batch=batch))
         copies = (total - R / 4 - 16 * p * batch) / (8 * p * rank)

@@ -7,7 +7,6 @@ from natgrad import fem as fem
 from natgrad.calculus import divergence as divergence
 from natgrad.calculus import gradient as gradient
 from natgrad.calculus import hessian as hessian
-from natgrad.calculus import jacobian as jacobian
 from natgrad.calculus import laplacian as laplacian
 from natgrad.calculus import partial as partial
 from natgrad.calculus import value_gradient_laplacian as value_gradient_laplacian
@@ -49,6 +48,8 @@ from natgrad.parallel import devices as devices
 from natgrad.parallel import shard as shard
 from natgrad.precondition import Identity as Identity
 from natgrad.precondition import Nystrom as Nystrom
+from natgrad.precondition import PivotedRowFactor as PivotedRowFactor
+from natgrad.precondition import RowFactor as RowFactor
 from natgrad.precondition import RPCholesky as RPCholesky
 from natgrad.problem import Energy as Energy
 from natgrad.problem import EnergyMinimization as EnergyMinimization

@@ -112,8 +112,8 @@ def caps(problem: Problem, solver: Any) -> tuple[float, float]:
     direction: Any = getattr(solver, "direction", None)
     direction = direction.resolve(problem) if hasattr(direction, "resolve") else direction
     inner = getattr(direction, "solver", direction)  # `Kernel` has one inside
-    rank = getattr(getattr(inner, "preconditioner", None), "most", math.inf)
-    return rank, getattr(inner, "maxiter", math.inf)
+    rank = getattr(getattr(inner, "preconditioner", None), "max_rank", None)
+    return math.inf if rank is None else rank, getattr(inner, "maxiter", math.inf)
 
 
 def _median(records: Records, name: str, default: float = math.nan) -> float:

@@ -28,7 +28,7 @@ from natgrad.gramian import gramian as gramian_of
 from natgrad.optim import NaturalGradient
 from natgrad.optim.damping import Damping, Outcome, Relative, Seen
 from natgrad.optim.direction import Direct, Direction
-from natgrad.optim.general import general, local
+from natgrad.optim.residuals import default_solver, local_problem
 from natgrad.optim.ngd import State, StepInfo
 from natgrad.problem import LeastSquares, Problem, ResidualFunction
 from natgrad.problem.base import check_weights
@@ -69,7 +69,7 @@ def natural_gradient(
     """
 
     def chosen(params: PyTree) -> NaturalGradient:
-        return general(_size(params)) if optimizer is None else optimizer
+        return default_solver(_size(params)) if optimizer is None else optimizer
 
     def init(params: PyTree) -> NaturalGradientState:
         stand_in, chosen_one = ResidualFunction(lambda params: params, params), chosen(params)
@@ -141,7 +141,7 @@ def _problem(residual: Callable | Problem | None, params: PyTree) -> Problem:
     if not callable(residual):
         kind = "nothing" if residual is None else type(residual).__name__
         raise ValueError(f"update takes residual=…, a function of the parameters or a problem, got {kind}")
-    return local(residual, params)
+    return local_problem(residual, params)
 
 
 def _size(params: PyTree) -> int:

@@ -4,7 +4,7 @@ What a step holds at its peak on a device with q rows, in numbers of 8 (or 4) by
 
     the Gramian       assembled p², jacobian qp, batched 2pB
     derivatives       at all points at once: 2R, batched R/2, linearized (4 + k)R
-    the direction     Direct 6p²; Kernel 6q²; PCG 9pℓ, its sketch, its basis and what lies between them; 4pℓ by "factor"
+    the direction     Direct 6p²; Kernel 6q²; PCG 9pℓ, its sketch, its basis and what lies between them; 4pℓ by row factors
 
 R are the activations: what a derivative at all points keeps of the forward pass, k ≤ 16 the vectors that go through the
 network at a time. `fit` leaves what was asked for alone where it fits, caps ℓ by what the Gramian leaves, and says in
@@ -23,7 +23,7 @@ from natgrad.optim.direction import PCG, Direct
 from natgrad.optim.kernel import Kernel
 from natgrad.problem import Problem
 
-COPIES = {"factor": 4, "sketch": 9, "matrix": 6}  # of p×ℓ and p×p (or q×q) arrays at the peak of a step
+MATRICES = 6  # p×p (or q×q) arrays at the peak of a step that factors one
 LEAST_RANK = 10
 
 
@@ -43,10 +43,10 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
     direction = solver.direction.resolve(problem)
     p, q, item = problem.num_parameters, local_rows(problem), problem.dtype.itemsize
     if isinstance(direction, Direct):
-        _check(COPIES["matrix"] * p * p * item, budget, f"factoring the {p}×{p} Gramian", "NystromNGD, say")
+        _check(MATRICES * p * p * item, budget, f"factoring the {p}×{p} Gramian", "NystromNGD, say")
     elif isinstance(direction, Kernel) and isinstance(direction.solver, Direct):
         rows = problem.num_rows
-        _check(COPIES["matrix"] * rows * rows * item, budget, f"the {rows}×{rows} kernel", "fewer points, or PCG")
+        _check(MATRICES * rows * rows * item, budget, f"the {rows}×{rows} kernel", "fewer points, or PCG")
     strategy, batch, _ = choose(problem, solver.gramian, solver.batch, budget)
     passes = {"batched": 0.5, "linearized": 4 + most_at_a_time(problem)}.get(strategy, 2)
     held = item * {"assembled": p * p, "jacobian": q * p, "batched": 2 * p * batch}.get(strategy, 0)
@@ -54,8 +54,7 @@ def fit(solver: Any, problem: Problem, memory: int | None = None) -> Any:
     _check(held, budget, f"the Gramian by strategy {strategy!r}", "gramian='batched' with a smaller batch")
     preconditioner: Any = getattr(direction, "preconditioner", None)
     if isinstance(direction, PCG) and (rank := getattr(preconditioner, "max_rank", 0)):
-        copies = COPIES.get(getattr(preconditioner, "method", "sketch"), COPIES["sketch"])
-        left, column = budget - held, copies * p * item
+        left, column = budget - held, preconditioner.copies * p * item
         least = min(LEAST_RANK, rank, p)
         _check(column * least, left, f"a preconditioner of rank {least}", "more memory, or gramian='batched'")
         if left < column * min(rank, p):

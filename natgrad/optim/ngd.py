@@ -18,7 +18,7 @@ A rejected step is not the end: the damping hears of it (`natgrad.optim.damping.
 
 import warnings
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import equinox as eqx
 import jax
@@ -27,28 +27,30 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad import host
-from natgrad.gramian import check_strategy, gramian
+from natgrad.gramian import gramian
 from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
 from natgrad.optim.direction import Direction
 from natgrad.optim.kernel import Suited
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.optim.memory import fit
+from natgrad.options import Checked, Count, NonNegative, Positive, Range
 from natgrad.parallel import after, everywhere
 from natgrad.problem import Problem
 from natgrad.problem.base import check_weights
 
+Strategy = Literal["auto", "assembled", "jacobian", "batched", "linearized"]
+
 
 class State(eqx.Module):
-    """What the next step needs."""
+    """What the next step needs: of the last one, `previous` is v, `correction` a, and `moved` the step itself."""
 
     key: PRNGKeyArray
     iteration: Int[Array, ""]
     direction: Any
     damping: Any
     previous: Float[Array, " p"]
-    bent: Float[Array, " p"]
+    correction: Float[Array, " p"]
     moved: Float[Array, " p"]
-    step_size: Float[Array, ""]
 
 
 class StepInfo(eqx.Module):
@@ -70,7 +72,7 @@ class StepInfo(eqx.Module):
     accepted: Bool[Array, ""]
 
 
-class NaturalGradient(eqx.Module):
+class NaturalGradient(Checked):
     """θ ← θ − α (G + μI)⁻¹ ∇L.
 
     Arguments:
@@ -87,25 +89,23 @@ class NaturalGradient(eqx.Module):
     direction: Direction = Suited()
     damping: Damping = Guarded(Relative())
     search: LineSearch = Armijo()
-    gramian: str = eqx.field(static=True, default="auto")
-    batch: int | None = eqx.field(static=True, default=None)
-    memory: int | None = eqx.field(static=True, default=None)
-    acceleration: float = eqx.field(static=True, default=1.5)
-    momentum: float = eqx.field(static=True, default=0.0)
+    gramian: Strategy = eqx.field(static=True, default="auto")
+    batch: Count | None = eqx.field(static=True, default=None)
+    memory: Positive | None = eqx.field(static=True, default=None)
+    acceleration: NonNegative = eqx.field(static=True, default=1.5)
+    momentum: Annotated[float, Range(at_least=0, below=1)] = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
-        check_strategy(self.gramian, self.batch)
-        if self.acceleration < 0:
-            raise ValueError(f"acceleration is a cap on |a|/|v| and must not be negative, got {self.acceleration}")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}")
+        super().__check_init__()
+        if self.gramian == "jacobian" and self.batch is not None:
+            raise ValueError("batch does nothing with gramian='jacobian', which keeps all rows: leave one of them out")
 
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> State:
         """The state before the first step."""
         size, dtype = problem.num_parameters, problem.dtype
         _warn_of_round_off(dtype)
         key, sub = host.split(key)
-        zeros, one = host.zeros(size, dtype), host.array(1, dtype)
+        zeros = host.zeros(size, dtype)
         direction = self._direction(problem)
         return State(
             key=key,
@@ -113,9 +113,8 @@ class NaturalGradient(eqx.Module):
             direction=direction.init(direction.unknowns(problem), dtype, sub),
             damping=self.damping.resolve(problem).init(dtype),
             previous=zeros,
-            bent=zeros,
+            correction=zeros,
             moved=zeros,
-            step_size=one,
         )
 
     def _direction(self, problem: Problem) -> Direction:
@@ -145,7 +144,7 @@ class NaturalGradient(eqx.Module):
         slope = gradient @ v
         if self.acceleration:
             bend = G.weigh(G.curvature(v))
-            correction = system.correct(G.pull(bend), state.bent, rows=bend)
+            correction = system.correct(G.pull(bend), state.correction, rows=bend)
             a = jnp.where(jnp.all(jnp.isfinite(correction.x)), correction.x, 0.0)
             iterations = solve.iterations + correction.iterations
             ratio = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
@@ -155,7 +154,7 @@ class NaturalGradient(eqx.Module):
 
         path = lambda step: theta - step * v - 0.5 * step**2 * capped
         change = problem.changes(params)
-        found = self.search(lambda step: change(unravel(path(step))), slope, state.step_size)
+        found = self.search(lambda step: change(unravel(path(step))), slope)
         accepted = found.step > 0
         new = jnp.where(accepted, path(found.step), theta)
 
@@ -170,9 +169,8 @@ class NaturalGradient(eqx.Module):
             direction=direction.finish(inner, solve, accepted),
             damping=damping.update(state.damping, told),
             previous=jnp.where(accepted, v, 0.0),
-            bent=jnp.where(accepted, a, 0.0),
+            correction=jnp.where(accepted, a, 0.0),
             moved=theta - new,
-            step_size=jnp.where(accepted, found.step, 1.0),
         )
         info = StepInfo(
             loss=loss,

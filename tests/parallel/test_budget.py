@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import natgrad as ng
-from natgrad.optim.memory import COPIES, activations, fit
+from natgrad.optim.memory import activations, fit
 from natgrad.options import size
 from tests.parallel.worker import poisson
 
@@ -30,7 +30,7 @@ def test_strategy_batch_and_rank_follow_from_a_small_one(problem):
     assert fitted.gramian == "batched"
     rank = fitted.direction.preconditioner.max_rank
     assert 10 <= rank < 300
-    held = 8 * p * (COPIES["factor"] * rank + 2 * fitted.batch) + activations(problem) / 2
+    held = 8 * p * (ng.RowFactor.copies * rank + 2 * fitted.batch) + activations(problem) / 2
     assert 0.5 * budget < held <= budget
 
 
