@@ -104,13 +104,14 @@ def plans() -> None:
     """Steps with many points and a small rank by strategy, and with few points and a large one by preconditioner."""
     import natgrad as ng
     from benchmarks.step import poisson3d
-    from natgrad.optim.memory import activations
+    from natgrad.plan import activations
 
     problem, rank, batch = poisson3d(4000, 32), 20, 50
     p, q, R = problem.num_parameters, problem.num_rows, activations(problem)
     print(f"p = {p}, q = {q}, ℓ = {rank}, B = {batch}; R = {R / 1e6:.0f} MB")
     for strategy, held in {"jacobian": q * p, "batched": 2 * p * batch, "linearized": 0}.items():
-        total = planned(problem, ng.NystromNGD(max_rank=rank, gramian=strategy, batch=batch))
+        points = None if strategy == "jacobian" else batch
+        total = planned(problem, ng.NystromNGD(max_rank=rank, gramian=strategy, batch=points))
         print(f"{strategy:12s} {total / 1e6:6.0f} MB, {(total - 8 * held) / R:5.1f} R beyond its rows", flush=True)
     problem, rank, batch = poisson3d(200, 100), 300, 20
     p, R = problem.num_parameters, activations(problem)
@@ -131,11 +132,11 @@ def step(name: str, points: int, width: int, rank: int, batch: int, memory: floa
 
     import natgrad as ng
     from benchmarks.step import poisson3d
-    from natgrad.optim.memory import fit
+    from natgrad.plan import plan
 
     makers = {"nystrom": ng.NystromNGD, "rpcholesky": ng.RPCholNGD}
     problem = poisson3d(points, width)
-    solver = fit(makers[name](max_rank=rank, gramian="batched", batch=batch), problem, int(memory))
+    solver = plan(makers[name](max_rank=rank, gramian="batched", batch=batch), problem, int(memory))
     shapes = jax.eval_shape(lambda: solver.init(problem, problem.params, jax.random.key(0)))
     compiled = jax.jit(solver.step).lower(problem, problem.params, shapes).compile()
     found = compiled.memory_analysis()

@@ -46,6 +46,7 @@ from natgrad.optim.linesearch import Armijo as Armijo
 from natgrad.optim.linesearch import GridSearch as GridSearch
 from natgrad.parallel import devices as devices
 from natgrad.parallel import shard as shard
+from natgrad.plan import plan as plan
 from natgrad.precondition import Identity as Identity
 from natgrad.precondition import Nystrom as Nystrom
 from natgrad.precondition import PivotedRowFactor as PivotedRowFactor

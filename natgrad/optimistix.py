@@ -140,8 +140,9 @@ class NaturalGradient(optx.AbstractLeastSquaresSolver):
             raise ValueError(f'the option jac is "fwd" or "bwd", got {mode!r}')
         if mode == "fwd":
             return optimizer
-        strategy = optimizer.gramian if optimizer.gramian == "assembled" else "jacobian"
-        return dataclasses.replace(optimizer, gramian=strategy, acceleration=0.0)
+        if optimizer.gramian != "assembled":
+            optimizer = dataclasses.replace(optimizer, gramian="jacobian", batch=None)
+        return dataclasses.replace(optimizer, acceleration=0.0)
 
     def _small(self, change: Float[Array, " n"], tree: PyTree) -> Bool[Array, ""]:
         """Whether a flat change of a tree is within the tolerances."""

@@ -58,10 +58,10 @@ def pcg(
     """Solves mv(x) = b by preconditioned conjugate gradients (paper, algorithm dir_matrix_free).
 
     `preconditioner` applies P⁻¹. x0 gives a direction to start in: c·x0 with c = bᵀx0 / x0ᵀAx0, the multiple of least
-    error in the norm of A, and so never worse than zero; zero where c ≤ 0. `min_decrease` stops once an iteration lowers
-    the quadratic ½xᵀAx − bᵀx by no more than that part of what all have: what is left is then in directions that
-    hardly matter to it. (The 2-norm of the residual would reject
-    starts that are right in all but the largest eigenvalues.)
+    error in the norm of A, and so never worse than zero; zero where c ≤ 0. `min_decrease` stops once an iteration
+    lowers the quadratic ½xᵀAx − bᵀx by no more than that part of what all have: what is left is then in directions that
+    hardly matter to it. (The 2-norm of the residual would reject starts that are right in all but the largest
+    eigenvalues.)
     """
     b_norm = jnp.linalg.norm(b)
     x, r = jnp.zeros_like(b), b

@@ -100,6 +100,11 @@ def scaled(
 class Direction(Checked):
     """How the damped system is solved."""
 
+    @property
+    def factors(self) -> bool:
+        """Whether it factors a matrix of all its unknowns."""
+        return False
+
     def resolve(self, problem: Problem) -> "Direction":
         """The solver with every option decided that it leaves to the problem."""
         return self
@@ -131,6 +136,10 @@ class Direct(Direction):
 
     power_iterations: Count = eqx.field(static=True, default=4)
     scaling: Share | None = eqx.field(static=True, default=None)
+
+    @property
+    def factors(self):
+        return True
 
     def resolve(self, problem):
         return self if self.scaling is not None else dataclasses.replace(self, scaling=problem.scaling)

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int
 from natgrad.gramian import Gramian
 from natgrad.gramian.base import by_columns, by_rows
 from natgrad.linalg import TestMatrix, nystrom_factor
-from natgrad.optim.direction import PCG, Direct, Direction, Solve, System, scaled
+from natgrad.optim.direction import Direct, Direction, Solve, System, scaled
 from natgrad.options import Share
 from natgrad.parallel import count, gather, inside, own
 from natgrad.problem import Problem
@@ -117,8 +117,14 @@ class Kernel(Direction):
 
     def resolve(self, problem):
         scaling = problem.scaling if self.scaling is None else self.scaling
-        inner = dataclasses.replace(self.solver, scaling=1.0) if hasattr(self.solver, "scaling") else self.solver
+        inner: Any = self.solver
+        if hasattr(inner, "scaling"):
+            inner = dataclasses.replace(inner, scaling=1.0)
         return dataclasses.replace(self, solver=inner.resolve(problem), scaling=scaling)
+
+    @property
+    def factors(self):
+        return self.solver.factors
 
     def unknowns(self, problem: Problem) -> int:
         return problem.num_rows
@@ -134,22 +140,6 @@ class Kernel(Direction):
 
     def finish(self, state, solve, accepted):
         return self.solver.finish(state, solve, accepted)
-
-
-class Suited(Direction):
-    """`Kernel` where the rows are fewer than the parameters and the gradient is a pullback; else another solver."""
-
-    fewer: Direction = Kernel()
-    otherwise: Direction = PCG()
-
-    def resolve(self, problem: Problem) -> Direction:
-        return (self.fewer if suits(problem) else self.otherwise).resolve(problem)
-
-    def init(self, size, dtype, key):
-        raise TypeError("Suited stands for another direction solver: resolve(problem) gives it")
-
-    def prepare(self, gramian, mu, state, key, iteration=0):
-        return self.resolve(gramian.problem).prepare(gramian, mu, state, key, iteration)
 
 
 def suits(problem: Problem) -> bool:

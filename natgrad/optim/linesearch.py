@@ -6,14 +6,13 @@ without cancellation, so the searches go on where the loss itself no longer chan
 
 import abc
 from collections.abc import Callable
-from typing import Annotated
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from natgrad.options import Checked, Count, Fraction, Range
+from natgrad.options import Checked, Count, Fraction
 
 
 class SearchResult(eqx.Module):

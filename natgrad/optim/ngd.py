@@ -16,6 +16,7 @@ says nothing.
 A rejected step is not the end: the damping hears of it (`natgrad.optim.damping.Guarded`), and the next one is shorter.
 """
 
+import dataclasses
 import warnings
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -29,12 +30,11 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from natgrad import host
 from natgrad.gramian import gramian
 from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
-from natgrad.optim.direction import Direction
-from natgrad.optim.kernel import Suited
+from natgrad.optim.direction import PCG, Direction
 from natgrad.optim.linesearch import Armijo, LineSearch
-from natgrad.optim.memory import fit
 from natgrad.options import Checked, Count, NonNegative, Positive, Range
 from natgrad.parallel import after, everywhere
+from natgrad.plan import plan
 from natgrad.problem import Problem
 from natgrad.problem.base import check_weights
 
@@ -51,6 +51,8 @@ class State(eqx.Module):
     previous: Float[Array, " p"]
     correction: Float[Array, " p"]
     moved: Float[Array, " p"]
+    #: What `init` decided for a solver that left something open, and `step` goes by.
+    plan: Any = eqx.field(static=True, default=None)
 
 
 class StepInfo(eqx.Module):
@@ -76,7 +78,7 @@ class NaturalGradient(Checked):
     """θ ← θ − α (G + μI)⁻¹ ∇L.
 
     Arguments:
-        direction: `PCG(preconditioner=…)`, `Direct()` or `Kernel()`; by default the last where points are few.
+        direction: `PCG(preconditioner=…)`, `Direct()` or `Kernel()`.
         damping: the rule for μ, see `natgrad.optim.damping`; by default one without units that looks at the steps.
         search: `Armijo()` or `GridSearch()`.
         gramian: the strategy, see `ng.gramian`.
@@ -86,7 +88,7 @@ class NaturalGradient(Checked):
         momentum: β.
     """
 
-    direction: Direction = Suited()
+    direction: Direction = PCG()
     damping: Damping = Guarded(Relative())
     search: LineSearch = Armijo()
     gramian: Strategy = eqx.field(static=True, default="auto")
@@ -101,39 +103,41 @@ class NaturalGradient(Checked):
             raise ValueError("batch does nothing with gramian='jacobian', which keeps all rows: leave one of them out")
 
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> State:
-        """The state before the first step."""
+        """The state before the first step; what the solver leaves open is decided here (`natgrad.plan`)."""
+        decided = plan(self, problem)
+        state = decided.start(problem, key)
+        return state if decided == self else dataclasses.replace(state, plan=decided)
+
+    def start(self, problem: Problem, key: PRNGKeyArray) -> State:
+        """The state of a solver with nothing left open."""
         size, dtype = problem.num_parameters, problem.dtype
         _warn_of_round_off(dtype)
         key, sub = host.split(key)
         zeros = host.zeros(size, dtype)
-        direction = self._direction(problem)
         return State(
             key=key,
             iteration=host.array(0),
-            direction=direction.init(direction.unknowns(problem), dtype, sub),
-            damping=self.damping.resolve(problem).init(dtype),
+            direction=self.direction.init(self.direction.unknowns(problem), dtype, sub),
+            damping=self.damping.init(dtype),
             previous=zeros,
             correction=zeros,
             moved=zeros,
         )
 
-    def _direction(self, problem: Problem) -> Direction:
-        return (self if self.memory is None else fit(self, problem)).direction.resolve(problem)
-
     def step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         """One iteration: pure, jittable; by all devices together where the problem is spread over several."""
         check_weights(problem)
-        return everywhere(self._step, problem, params, state)
+        solver = self if state.plan is None else state.plan
+        return everywhere(solver._step, problem, params, state)
 
     def _step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         theta, unravel = ravel_pytree(params)
         key, fresh, sub = jax.random.split(state.key, 3)
         problem = problem.resample(fresh)
-        direction = self._direction(problem)
-        G = gramian(problem, params, self.gramian, batch=self.batch, memory=self.memory)
+        direction, damping = self.direction, self.damping
+        G = gramian(problem, params, self.gramian, batch=self.batch)
         gradient = G.loss_gradient()
         loss, norm = problem.loss(params), jnp.linalg.norm(gradient)
-        damping = self.damping.resolve(problem)
 
         seen = lambda largest: Seen(largest, loss, norm, state.iteration)
         mu = lambda largest: damping.mu(state.damping, seen(largest))
@@ -171,6 +175,7 @@ class NaturalGradient(Checked):
             previous=jnp.where(accepted, v, 0.0),
             correction=jnp.where(accepted, a, 0.0),
             moved=theta - new,
+            plan=state.plan,
         )
         info = StepInfo(
             loss=loss,

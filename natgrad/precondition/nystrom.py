@@ -36,8 +36,8 @@ Method = Literal["svd", "cholesky"]
 
 
 class Eigenpairs(Approximation):
-    """U diag(λ̂) Uᵀ ≈ G of rank ≤ m, the rank to try next, whether it was kept from an earlier step, and whether the last
-    step with it went well."""
+    """U diag(λ̂) Uᵀ ≈ G of rank ≤ m, the rank to try next, whether it was `kept` from an earlier step, and whether the
+    last step with it went well."""
 
     basis: Float[Array, "p m"]
     eigenvalues: Float[Array, " m"]
@@ -85,7 +85,7 @@ class Nystrom(Ranked):
     def __check_init__(self):
         super().__check_init__()
         if self.reuse and self.test in ("sampling", "uniform"):
-            raise ValueError(f"reuse needs products with G, and test={self.test!r} takes columns: leave one of them out")
+            raise ValueError(f"reuse needs products with G, and test={self.test!r} takes columns: give up one")
 
     def init(self, size, dtype, key):
         width = self.widest(size)
@@ -113,7 +113,7 @@ class Nystrom(Ranked):
         return dataclasses.replace(state, good=good)
 
     def _anew(self, gramian: Gramian, mu: MuRule, state: Eigenpairs, key: PRNGKeyArray) -> Eigenpairs:
-        size, full = state.basis.shape
+        full = state.basis.shape[1]
         sizes = widths(full, self.levels)
         branches = [lambda w=w: self._sketch(gramian, state, key, w, full) for w in sizes]
         low = jax.lax.switch(narrowest(sizes, state.next_rank), branches) if len(branches) > 1 else branches[0]()

@@ -167,7 +167,10 @@ def test_grid_search_and_momentum_lower_the_loss_too():
         (lambda: ng.NystromNGD(momentum=1.0), r"momentum must be a number in \[0, 1\), got 1"),
         (lambda: ng.NystromNGD(momentum=-0.1), r"momentum must be a number in \[0, 1\), got -0.1"),
         (lambda: ng.FullNGD(acceleration=-1.0), "acceleration must be a non-negative finite number, got -1"),
-        (lambda: ng.FullNGD(gramian="dense"), "gramian must be one of 'auto', 'assembled', 'jacobian', 'batched', 'linearized', got 'dense'"),
+        (
+            lambda: ng.FullNGD(gramian="dense"),
+            "gramian must be one of 'auto', .*, got 'dense'",
+        ),
         (lambda: ng.FullNGD(batch=0), "batch must be a positive integer or None, got 0"),
         (lambda: ng.NystromNGD(gramian="jacobian", batch=5), "batch does nothing with gramian='jacobian'"),
         (lambda: ng.NystromNGD(maxiter=0), "maxiter must be a positive integer, got 0"),

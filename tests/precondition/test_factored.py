@@ -70,7 +70,9 @@ def test_systems_below_the_round_off_of_the_gramian_are_solved(name, gamma):
     builder = BUILDERS[name]
     found = build(builder, G, lambda largest: jnp.asarray(mu))
     inverse = found.inverse(mu)
-    result = pcg(lambda v: G.mv(v) + mu * v, jnp.asarray(A.T @ c), preconditioner=inverse, min_decrease=1e-12, maxiter=60)
+    result = pcg(
+        lambda v: G.mv(v) + mu * v, jnp.asarray(A.T @ c), preconditioner=inverse, min_decrease=1e-12, maxiter=60
+    )
     assert int(result.iterations) <= 12
     assert np.linalg.norm(A @ (result.x - x)) < 1e-4 * np.linalg.norm(A @ x)
     assert float(found.largest) == pytest.approx(1.0, rel=1e-2)
