@@ -85,7 +85,7 @@ def parts(options: argparse.Namespace) -> None:
 
     import natgrad as ng
     from natgrad import host, stepping
-    from natgrad.optim.memory import fit
+    from natgrad.plan import plan
 
     jax.config.update("jax_enable_x64", True)
     clock = time.process_time()
@@ -97,7 +97,7 @@ def parts(options: argparse.Namespace) -> None:
 
     problem = build(options.width, options.points)
     tell("the problem")
-    solver = fit(ng.NystromNGD(max_rank=options.rank), problem)
+    solver = plan(ng.NystromNGD(max_rank=options.rank), problem)
     state = solver.init(problem, problem.params, host.key(0))
     tell("strategy and state")
     run = jax.jit(stepping._loop(solver, stepping.MOST))

@@ -70,9 +70,9 @@ def preset_damping(case: str) -> Any:
 def direction(name: str, rank: int) -> Any:
     known = {
         "kernel": lambda: Kernel(),
-        "kernel-pcg": lambda: Kernel(ng.PCG(ng.Nystrom(max_rank=rank), refresh="always")),
+        "kernel-pcg": lambda: Kernel(ng.PCG(ng.RowFactor(max_rank=rank))),
         "direct": lambda: ng.Direct(),
-        "nystrom": lambda: ng.PCG(ng.Nystrom(max_rank=rank), refresh="always"),
+        "nystrom": lambda: ng.PCG(ng.RowFactor(max_rank=rank)),
     }
     if name not in known:
         raise ValueError(f"unknown direction {name!r}: choose one of {', '.join(known)}")

@@ -104,20 +104,22 @@ def plans() -> None:
     """Steps with many points and a small rank by strategy, and with few points and a large one by preconditioner."""
     import natgrad as ng
     from benchmarks.step import poisson3d
-    from natgrad.optim.memory import activations
+    from natgrad.plan import activations
 
     problem, rank, batch = poisson3d(4000, 32), 20, 50
     p, q, R = problem.num_parameters, problem.num_rows, activations(problem)
     print(f"p = {p}, q = {q}, ℓ = {rank}, B = {batch}; R = {R / 1e6:.0f} MB")
     for strategy, held in {"jacobian": q * p, "batched": 2 * p * batch, "linearized": 0}.items():
-        total = planned(problem, ng.NystromNGD(max_rank=rank, gramian=strategy, batch=batch))
+        points = None if strategy == "jacobian" else batch
+        total = planned(problem, ng.NystromNGD(max_rank=rank, gramian=strategy, batch=points))
         print(f"{strategy:12s} {total / 1e6:6.0f} MB, {(total - 8 * held) / R:5.1f} R beyond its rows", flush=True)
     problem, rank, batch = poisson3d(200, 100), 300, 20
     p, R = problem.num_parameters, activations(problem)
     print(f"p = {p}, q = {problem.num_rows}, ℓ = {rank}, B = {batch}; R = {R / 1e6:.0f} MB")
-    builders = {f"Nyström {m}": ng.Nystrom(max_rank=rank, method=m) for m in ("factor", "cholesky", "svd")}
-    builders["Nyström factor, Gaussian"] = ng.Nystrom(max_rank=rank, test="gaussian")
-    builders |= {f"RPCholesky {m}": ng.RPCholesky(max_rank=rank, method=m) for m in ("factor", "eigh", "woodbury")}
+    builders = {f"row factor, {test}": ng.RowFactor(max_rank=rank, test=test) for test in ("signs", "gaussian")}
+    builders |= {f"Nyström, {m}": ng.Nystrom(max_rank=rank, method=m) for m in ("cholesky", "svd")}
+    builders["pivoted row factor"] = ng.PivotedRowFactor(max_rank=rank)
+    builders |= {f"RPCholesky, {m}": ng.RPCholesky(max_rank=rank, method=m) for m in ("svd", "woodbury")}
     for name, builder in builders.items():
         total = planned(problem, ng.NaturalGradient(direction=ng.PCG(builder), gramian="batched", batch=batch))
         copies = (total - R / 4 - 16 * p * batch) / (8 * p * rank)
@@ -130,11 +132,11 @@ def step(name: str, points: int, width: int, rank: int, batch: int, memory: floa
 
     import natgrad as ng
     from benchmarks.step import poisson3d
-    from natgrad.optim.memory import fit
+    from natgrad.plan import plan
 
     makers = {"nystrom": ng.NystromNGD, "rpcholesky": ng.RPCholNGD}
     problem = poisson3d(points, width)
-    solver = fit(makers[name](max_rank=rank, gramian="batched", batch=batch), problem, int(memory))
+    solver = plan(makers[name](max_rank=rank, gramian="batched", batch=batch), problem, int(memory))
     shapes = jax.eval_shape(lambda: solver.init(problem, problem.params, jax.random.key(0)))
     compiled = jax.jit(solver.step).lower(problem, problem.params, shapes).compile()
     found = compiled.memory_analysis()

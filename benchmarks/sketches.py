@@ -5,8 +5,8 @@
 G is that of 3D Poisson after some steps of training, and a synthetic one: AᵀA with singular values of A falling off
 geometrically over `--decay` decades, in random orthonormal bases. The Nyström approximations Ĝ = FFᵀ are made as
 `Gramian.factor` does, from a test matrix Ω of sparse signs, of Gaussian numbers, or of columns of the identity drawn by
-the diagonal or uniformly; RPCholesky draws its columns one at a time, in blocks, or in blocks with rejection
-("accelerated"), and F is made of its pivots in the same way. `error` is tr(G − Ĝ)/tr G, `best` that of the ℓ largest
+the diagonal or uniformly; RPCholesky draws its columns one at a time or in blocks, and F is made of its pivots in the
+same way. `error` is tr(G − Ĝ)/tr G, `best` that of the ℓ largest
 eigenvalues, and the last columns are the iterations of pCG on (G + μI) x = ∇L with that preconditioner to a relative
 residual of 1e-10, at most 500, for μ = γ·eps·λ₁. Times are of the approximation alone, compiled, the least of three; on
 a CPU by the process' own clock.
@@ -70,10 +70,9 @@ def factor(A: Array, omega: TestMatrix) -> Array:
 def sketches(rank: int) -> Iterator[tuple[str, Callable[[Array, Array], Array]]]:
     """(name, (A, key) ↦ F)."""
 
-    def pivoted(A: Array, key: Array, block: int, reject: bool = False) -> Array:
-        entries = (lambda S: matmul(A[:, S].T, A[:, S])) if reject else None
+    def pivoted(A: Array, key: Array, block: int) -> Array:
         columns = lambda S: matmul(A.T, A[:, S])
-        found = rpcholesky(columns, jnp.sum(A**2, axis=0), key, max_rank=rank, block=block, entries=entries)
+        found = rpcholesky(columns, jnp.sum(A**2, axis=0), key, max_rank=rank, block=block)
         return factor(A, pick(found.pivots, A.shape[1]))
 
     chosen = lambda A, indices: factor(A, pick(indices, A.shape[1]))
@@ -83,7 +82,6 @@ def sketches(rank: int) -> Iterator[tuple[str, Callable[[Array, Array], Array]]]
     yield "Nyström, uniform", lambda A, key: chosen(A, sample_uniform(key, A.shape[1], rank))
     yield "RPCholesky, plain", lambda A, key: pivoted(A, key, 1)
     yield f"RPCholesky, blocks of {BLOCK}", lambda A, key: pivoted(A, key, BLOCK)
-    yield "RPCholesky, accelerated", lambda A, key: pivoted(A, key, BLOCK, reject=True)
 
 
 @jax.jit

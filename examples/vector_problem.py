@@ -22,7 +22,7 @@ def pressure(x):
 
 
 def navier_stokes(flow, x):
-    momentum = ng.jacobian(flow.u, x) @ flow.u(x) - NU * ng.laplacian(flow.u, x) + ng.gradient(flow.p, x)
+    momentum = ng.gradient(flow.u, x) @ flow.u(x) - NU * ng.laplacian(flow.u, x) + ng.gradient(flow.p, x)
     return jnp.append(momentum, ng.divergence(flow.u, x))
 
 

@@ -8,7 +8,6 @@ from natgrad import linalg as linalg
 from natgrad.calculus import divergence as divergence
 from natgrad.calculus import gradient as gradient
 from natgrad.calculus import hessian as hessian
-from natgrad.calculus import jacobian as jacobian
 from natgrad.calculus import laplacian as laplacian
 from natgrad.calculus import partial as partial
 from natgrad.calculus import value_gradient_laplacian as value_gradient_laplacian
@@ -49,8 +48,11 @@ from natgrad.optim.linesearch import Armijo as Armijo
 from natgrad.optim.linesearch import GridSearch as GridSearch
 from natgrad.parallel import devices as devices
 from natgrad.parallel import shard as shard
+from natgrad.plan import plan as plan
 from natgrad.precondition import Identity as Identity
 from natgrad.precondition import Nystrom as Nystrom
+from natgrad.precondition import PivotedRowFactor as PivotedRowFactor
+from natgrad.precondition import RowFactor as RowFactor
 from natgrad.precondition import RPCholesky as RPCholesky
 from natgrad.problem import Energy as Energy
 from natgrad.problem import EnergyMinimization as EnergyMinimization

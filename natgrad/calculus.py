@@ -47,16 +47,6 @@ def gradient(u: Field, x: Inexact[Array, " d"]) -> Inexact[Array, "*m d"]:
     return (jax.grad if scalar else jax.jacfwd)(u)(x)
 
 
-def jacobian(u: Field, x: Inexact[Array, " d"]) -> Inexact[Array, "*m d"]:
-    """The derivative of u at x, `gradient` by another name: (m, d), row j for u_j; (d,) for a scalar u.
-
-    >>> jacobian(lambda x: jnp.array([x[0] * x[1], x[0]]), jnp.array([2.0, 3.0]))
-    Array([[3., 2.],
-           [1., 0.]], dtype=float32)
-    """
-    return gradient(u, x)
-
-
 def hessian(u: Field, x: Inexact[Array, " d"]) -> Inexact[Array, "*m d d"]:
     """Second derivatives of u at x: (d, d) for a scalar u, (m, d, d) for u with m components.
 

@@ -44,7 +44,7 @@ def diagnose(records: Records, problem: Problem, solver: Any) -> tuple[str, ...]
     found = [exhausted(records), misfit(records)]
     if problem.least_squares and stalled(records, float(jnp.finfo(problem.dtype).eps)):
         last = records[-window(records) :]
-        found += [held(last), capped(last, *caps(problem, solver))]
+        found += [held(last), capped(last, *caps(solver))]
     return tuple(sentence for sentence in found if sentence)
 
 
@@ -107,13 +107,12 @@ def capped(last: Records, max_rank: float, maxiter: float) -> str | None:
     return f"{unsolved}: raise maxiter"
 
 
-def caps(problem: Problem, solver: Any) -> tuple[float, float]:
+def caps(solver: Any) -> tuple[float, float]:
     """ℓ_max and the most iterations of an inner solve, of a solver that has them; else infinity."""
     direction: Any = getattr(solver, "direction", None)
-    direction = direction.resolve(problem) if hasattr(direction, "resolve") else direction
     inner = getattr(direction, "solver", direction)  # `Kernel` has one inside
-    rank = getattr(getattr(inner, "preconditioner", None), "most", math.inf)
-    return rank, getattr(inner, "maxiter", math.inf)
+    rank = getattr(getattr(inner, "preconditioner", None), "max_rank", None)
+    return math.inf if rank is None else rank, getattr(inner, "maxiter", math.inf)
 
 
 def _median(records: Records, name: str, default: float = math.nan) -> float:

@@ -20,8 +20,8 @@ from jaxtyping import PRNGKeyArray, PyTree
 from natgrad import host
 from natgrad.diagnosis import diagnose
 from natgrad.optim.balance import balance, weighted
-from natgrad.optim.memory import fit
 from natgrad.parallel import agree, everywhere
+from natgrad.plan import plan
 from natgrad.problem import Problem
 from natgrad.programs import Program, together
 from natgrad.progress import Progress
@@ -160,7 +160,7 @@ def solve(
     _check(problem, solver, target_error, time_limit)
     _check_counts(steps=steps, evaluate_every=evaluate_every, patience=patience, group=group)
     _check_start(problem, params, resume, callback)
-    solver = balance(fit(solver, problem, memory), problem)
+    solver = balance(plan(solver, problem, memory), problem)
     if resume is not None:
         params, state, records = resume.params, resume.state, list(resume.history.records)
     else:

@@ -50,7 +50,7 @@ def flow(points: int = 23):
     net = ng.Fields(u=ng.MLP(2, 2, 5, 2, key=key), p=ng.MLP(2, 1, 4, 1, key=jax.random.fold_in(key, 1)))
 
     def momentum(w, x):
-        u, grad = w.u(x), ng.jacobian(w.u, x)
+        u, grad = w.u(x), ng.gradient(w.u, x)
         force = -0.1 * ng.laplacian(w.u, x) + grad @ u + ng.gradient(w.p, x)
         return jnp.append(force, ng.divergence(w.u, x))
 
@@ -132,7 +132,6 @@ class Dense(eqx.Module):
     """A matrix behind the products of a Gramian."""
 
     matrix: jax.Array
-    scaling: float = eqx.field(static=True, default=1.0)
 
     @property
     def size(self):

@@ -127,7 +127,7 @@ def test_stalls_say_what_they_are(change, said):
 
 
 def test_the_caps_are_those_of_the_solver_inside():
-    kernel = ng.NaturalGradient(ng.Kernel(ng.PCG(ng.Nystrom(max_rank=50), maxiter=20)))
+    kernel = ng.NaturalGradient(ng.Kernel(ng.PCG(ng.RowFactor(max_rank=50), maxiter=20)))
     assert diagnose(records(**STUCK), PROBLEM, kernel)[0].startswith("the rank is at its cap")
     unlimited = ng.NystromNGD(maxiter=20)
     assert diagnose(records(**STUCK), PROBLEM, unlimited)[0].startswith("the inner solve is at its cap")

@@ -231,7 +231,7 @@ def test_resuming_is_as_if_never_stopped():
         ng.MLP(1, 1, 4, 1, key=jax.random.key(0)),
         fit=ng.Residual(lambda u, x: u(x) - jnp.sin(5 * x[0]), LINE.interior(30, key=jax.random.key(1))),
     )
-    solver = ng.NaturalGradient(ng.PCG(ng.Nystrom(max_rank=8, increase=2, levels=1)))
+    solver = ng.NaturalGradient(ng.PCG(ng.RowFactor(max_rank=8, levels=1)))
     key = jax.random.key(3)
     whole = solve(problem, 12, solver, key=key)
     half = solve(problem, 6, solver, key=key)

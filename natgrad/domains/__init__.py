@@ -5,7 +5,6 @@ from natgrad.domains.box import Box as Box
 from natgrad.domains.domain import Domain as Domain
 from natgrad.domains.points import Points as Points
 from natgrad.domains.points import as_points as as_points
-from natgrad.domains.points import require_inside as require_inside
 from natgrad.domains.polygon import Polygon as Polygon
 from natgrad.domains.spacetime import Interval as Interval
 from natgrad.domains.spacetime import SpaceTime as SpaceTime

@@ -124,20 +124,6 @@ def as_points(x: Points | Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"
     return Points(x, weights, normals, domain, origin)
 
 
-def require_inside(domain: Domain, points: Points | Float[ArrayLike, "n d"], name: str = "points") -> None:
-    """Raise where points of the block `name` lie outside the closed domain; no check under jit."""
-    x = points.x if isinstance(points, Points) else host.array(points)
-    if x.ndim != 2 or x.shape[1] != domain.dim:
-        raise ValueError(f"points of block {name!r} must have shape (n, {domain.dim}), got {x.shape}")
-    if isinstance(x, jax.core.Tracer):
-        return
-    outside = np.flatnonzero(~np.asarray(domain.contains(x)))
-    if outside.size:
-        first = ", ".join(f"{float(v):.6g}" for v in np.asarray(x)[outside[0]])
-        count = f"{outside.size} of {len(x)} points of block {name!r}"
-        raise ValueError(f"{count} lie outside {domain}, the first at ({first})")
-
-
 def _as_floats(values, name: str) -> Float[Array, "..."]:
     try:
         array = host.array(values)

@@ -100,9 +100,9 @@ def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
     mesh = devices(config.devices) if config.devices is not None or jax.process_count() > 1 else None
     rows, problem = problem.num_rows, problem if mesh is None else shard(problem, mesh)
     budget = None if config.memory is None else size("--memory", config.memory)
-    gramian = optimizers.decide(solver, problem, budget, known.get("gramian"))
-    solver = balance(optimizers.settle(solver, gramian), problem)
-    record = plain(_finite(record)) | {"dtype": str(problem.dtype), "gramian": gramian}
+    solver = optimizers.planned(solver, problem, budget, known.get("plan"))
+    record = plain(_finite(record | {"plan": optimizers.record_of(solver)})) | {"dtype": str(problem.dtype)}
+    solver = balance(solver, problem)
     record |= {"devices": 1 if mesh is None else mesh.size, "processes": jax.process_count(), "memory": config.memory}
     record["fingerprint"] = fingerprint(record)
     limits = {name: record[name] for name in ("steps", "evaluate_every", "target_error", "time_limit")}
@@ -149,7 +149,7 @@ def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]
 
 def fingerprint(record: dict[str, Any]) -> str:
     """SHA-256 of what shapes the parameters and the history, the length of the run aside."""
-    identity = {name: record.get(name) for name in (*IDENTITY, "gramian")}
+    identity = {name: record.get(name) for name in (*IDENTITY, "plan")}
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 

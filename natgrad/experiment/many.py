@@ -68,7 +68,7 @@ def _exists(config: Config, folder: Path, force: bool) -> bool:
         return False
     check_folder(folder, resume=True, force=False)
     known = read_json(folder / "config.json")
-    record = prepare(config, {"gramian": known.get("gramian")}).record
+    record = prepare(config, {"plan": known.get("plan")}).record
     found = difference(record, known)
     if not found and record["steps"] < known.get("steps", 0):
         found = f"steps is {known['steps']} there and {record['steps']} here"

@@ -14,11 +14,13 @@ from typing import Any
 import equinox as eqx
 
 from natgrad.experiment.settings import parse
-from natgrad.optim import FullNGD, KernelNGD, MatrixFreeNGD, NystromNGD, RPCholNGD
+from natgrad.optim import FullNGD, KernelNGD, MatrixFreeNGD, NaturalGradient, NystromNGD, RPCholNGD
 from natgrad.optim import damping as dampings
+from natgrad.optim.direction import Direction
 from natgrad.optim.linesearch import Armijo, GridSearch, LineSearch
-from natgrad.optim.memory import fit
 from natgrad.optim.recipes import RECIPES
+from natgrad.plan import plan
+from natgrad.precondition import Preconditioner
 from natgrad.problem import Problem
 from natgrad.zoo.registry import suggest
 
@@ -28,7 +30,6 @@ def _baseline(name: str) -> Callable[..., Any]:
     return lambda **options: getattr(importlib.import_module("natgrad.optim.baselines"), name)(**options)
 
 
-DECIDED = 2**62  # bytes: a budget that asks for nothing more
 NATURAL: dict[str, Callable[..., Any]] = {
     "ngd-full": FullNGD,
     "ngd-matrix-free": MatrixFreeNGD,
@@ -146,27 +147,38 @@ def replace(solver: Any, path: str, value: Any) -> Any:
     return dataclasses.replace(solver, **{name: replace(getattr(solver, name), rest, value) if rest else value})
 
 
-def decide(
-    solver: Any, problem: Problem, memory: int | None = None, known: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The Gramian's strategy and batch size, and the rank where memory caps it; `known` is what a run decided before.
-
-    Left to itself the choice follows the free memory, and a run that goes on another day might compile another step.
-    """
-    if known or not {"gramian", "batch"} <= set(options(solver)):
-        return dict(known or {})
-    fitted = fit(solver, problem, memory)
-    decision = {"strategy": fitted.gramian, "batch": fitted.batch}
-    asked, given = (
-        [known[path] for path in _matching("max_rank", known)] for known in (options(solver), options(fitted))
-    )
-    return decision if asked == given or not given else decision | {"max_rank": given[0]}
+def planned(solver: Any, problem: Problem, memory: int | None, known: Mapping[str, Any] | None) -> Any:
+    """The solver with nothing left open, by `natgrad.plan`; or as in `known`, the plan of the run to go on with: by
+    the memory or the device of another day it might be another one."""
+    return restore(known["solver"], known) if known and "direction" in known else plan(solver, problem, memory)
 
 
-def settle(solver: Any, decision: Mapping[str, Any]) -> Any:
-    """The solver with what was decided, whatever the memory is later."""
-    if decision:
-        solver = dataclasses.replace(solver, gramian=decision["strategy"], batch=decision["batch"], memory=DECIDED)
-    if "max_rank" in decision:
-        solver = replace(solver, _matching("max_rank", options(solver))[0], decision["max_rank"])
-    return solver
+def record_of(solver: Any) -> dict[str, Any]:
+    """A planned solver in words: its class, and its options by path."""
+    return {"solver": type(solver).__name__, **options(solver)}
+
+
+def restore(name: str, known: Mapping[str, Any], prefix: str = "") -> Any:
+    """The part of that class whose options `record_of` has put down."""
+    values: dict[str, Any] = {}
+    kinds = _kinds()
+    for field in dataclasses.fields(kinds[name]):
+        path = prefix + field.name
+        if path not in known:
+            continue
+        value = known[path]
+        if isinstance(value, str) and value in kinds:
+            value = restore(value, known, path + ".")
+        values[field.name] = tuple(value) if isinstance(value, list) else value
+    return kinds[name](**values)
+
+
+def _kinds() -> dict[str, type]:
+    """Every class that a solver is made of, by name."""
+    found: dict[str, type] = {}
+    left: list[type] = [NaturalGradient, Direction, Preconditioner, LineSearch, dampings.Damping]
+    while left:
+        kind = left.pop()
+        found[kind.__name__] = kind
+        left += kind.__subclasses__()
+    return found

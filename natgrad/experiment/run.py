@@ -263,7 +263,7 @@ def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) 
         "time": solution.time,
         "compile_time": solution.compile_time,
         "checkpoints": {"count": writer.count, "time": writer.spent},
-        "gramian": record["gramian"],
+        "plan": record["plan"],
         "device": device_name(),
         "devices": record["devices"],
         "processes": record["processes"],

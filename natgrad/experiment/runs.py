@@ -85,7 +85,7 @@ class Run:
             evaluate_every=self.config["evaluate_every"],
             settings=tuple(self.config["set"]),
         )
-        prepared = prepare(config, {"gramian": self.config["gramian"]})
+        prepared = prepare(config, {"plan": self.config.get("plan")})
         for path in checkpoint.files(self.folder / "checkpoint"):
             try:
                 return prepared.problem, checkpoint.load_first(

@@ -49,11 +49,6 @@ class Gramian(eqx.Module):
     def dtype(self) -> Any:
         return self.problem.dtype
 
-    @property
-    def scaling(self) -> float:
-        """What the problem wants of the damping, see `Problem.scaling`."""
-        return self.problem.scaling
-
     @abc.abstractmethod
     def mv(self, v: Float[Array, " p"]) -> Float[Array, " p"]:
         """G v."""

@@ -42,12 +42,12 @@ def choose(problem: Problem, strategy: str, batch: int | None, memory: int | Non
     item = problem.dtype.itemsize
     largest = max(block.num_points for block in problem.features)
     widest = max(block.size for block in problem.features)
-    free = (available_memory() if memory is None else memory) * SHARE
-    if strategy != "auto":
-        if batch is None:
-            batch = largest if strategy == "assembled" and rows * p * item <= free else DEFAULT_BATCH
-        return strategy, batch, "as asked"
     stored = rows * p * item
+    if strategy in ("jacobian", "batched", "linearized") or (strategy == "assembled" and batch is not None):
+        return strategy, batch or DEFAULT_BATCH, "as asked"
+    free = (available_memory() if memory is None else memory) * SHARE
+    if strategy == "assembled":
+        return strategy, largest if stored <= free else DEFAULT_BATCH, "as asked"
     if p <= SMALL and rows >= p:
         return "assembled", batch or DEFAULT_BATCH, f"p = {p} is small: G takes {size_in_words(p * p * item)}"
     if stored <= free:

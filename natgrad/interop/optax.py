@@ -14,6 +14,7 @@ There are two of them. `natural_gradient` takes whole steps, and its search says
 what it is given by (G + μD)⁻¹ and leaves signs, momentum, decay and lengths to the rest of an `optax.chain`.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,8 +29,9 @@ from natgrad.gramian import gramian as gramian_of
 from natgrad.optim import NaturalGradient
 from natgrad.optim.damping import Damping, Outcome, Relative, Seen
 from natgrad.optim.direction import Direct, Direction
-from natgrad.optim.general import general, local
 from natgrad.optim.ngd import State, StepInfo
+from natgrad.optim.residuals import default_solver, local_problem
+from natgrad.plan import plan
 from natgrad.problem import LeastSquares, Problem, ResidualFunction
 from natgrad.problem.base import check_weights
 
@@ -72,17 +74,23 @@ def natural_gradient(
     """
 
     def chosen(params: PyTree) -> NaturalGradient:
-        return general(_size(params)) if optimizer is None else optimizer
+        return default_solver(_size(params)) if optimizer is None else optimizer
 
     def init(params: PyTree) -> NaturalGradientState:
-        stand_in, chosen_one = ResidualFunction(lambda params: params, params), chosen(params)
-        inner = chosen_one.init(stand_in, params, host.key(host.SOLVER) if key is None else key)
-        told = jax.eval_shape(lambda inner: chosen_one.step(stand_in, params, inner)[2], inner)
+        stand_in = ResidualFunction(lambda params: params, params)
+        solver = plan(chosen(params), stand_in)
+        inner = solver.init(stand_in, params, host.key(host.SOLVER) if key is None else key)
+        told = jax.eval_shape(lambda inner: solver.step(stand_in, params, inner)[2], inner)
+        inner = dataclasses.replace(inner, plan=solver)
         return NaturalGradientState(inner, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), told))
 
     def update(grads, state, params=None, *, residual=None, **extra):
         del grads, extra
-        new, inner, info = chosen(params).step(_problem(residual, params), params, state.inner)
+        problem, asked, decided = _problem(residual, params), chosen(params), state.inner.plan
+        # What depends on the rows is decided now; the direction, which gives the state its shapes, stays as it was.
+        solver = plan(dataclasses.replace(asked, direction=decided.direction), problem)
+        new, inner, info = solver.step(problem, params, dataclasses.replace(state.inner, plan=solver))
+        inner = dataclasses.replace(inner, plan=decided)
         return jax.tree.map(jnp.subtract, new, params), NaturalGradientState(inner, info)
 
     return optax.GradientTransformationExtraArgs(init, update)
@@ -109,16 +117,18 @@ def scale_by_gramian(
         gramian, batch: the strategy, see `ng.gramian`.
         key: the randomness of the preconditioner; a fixed one by default.
     """
-    solver, rule = direction or Direct(), damping or Relative(10.0, *LeastSquares.caution, by_loss=True)
+    given, rule = direction or Direct(), damping or Relative(10.0, *LeastSquares.caution, by_loss=True)
 
     def init(params: PyTree) -> ScaleByGramianState:
         theta, _ = ravel_pytree(params)
+        stand_in = ResidualFunction(lambda params: params, params)
         here, sub = jax.random.split(host.key(host.SOLVER) if key is None else key)
-        inner = solver.init(theta.size, theta.dtype, sub)
+        inner = given.resolve(stand_in).init(theta.size, theta.dtype, sub)
         return ScaleByGramianState(here, jnp.zeros((), jnp.int32), inner, rule.init(theta.dtype), jnp.zeros_like(theta))
 
     def update(grads, state, params=None, *, residual=None, **extra):
         problem = _problem(residual, params)
+        solver = given.resolve(problem)
         gradient, unravel = ravel_pytree(grads)
         here, sub = jax.random.split(state.key)
         loss, norm = problem.loss(params), jnp.linalg.norm(gradient)
@@ -144,7 +154,7 @@ def _problem(residual: Callable | Problem | None, params: PyTree) -> Problem:
     if not callable(residual):
         kind = "nothing" if residual is None else type(residual).__name__
         raise ValueError(f"update takes residual=…, a function of the parameters or a problem, got {kind}")
-    return local(residual, params)
+    return local_problem(residual, params)
 
 
 def _size(params: PyTree) -> int:

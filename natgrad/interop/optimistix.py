@@ -29,8 +29,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from natgrad import host
 from natgrad.extras import needs
 from natgrad.optim import NaturalGradient as Optimizer
-from natgrad.optim.general import general, local
 from natgrad.optim.ngd import State, StepInfo
+from natgrad.optim.residuals import default_solver, local_problem
 from natgrad.problem import ResidualFunction
 
 with needs("natgrad.interop.optimistix", "optimistix"):
@@ -130,16 +130,18 @@ class NaturalGradient(optx.AbstractLeastSquaresSolver):
 
     def _problem(self, fn: Callable, y: PyTree, args: PyTree, options: dict[str, Any]) -> ResidualFunction:
         residual = lambda y: fn(y, args)[0]
-        return ResidualFunction(residual, y) if options.get("jac") == "bwd" else local(residual, y)
+        return ResidualFunction(residual, y) if options.get("jac") == "bwd" else local_problem(residual, y)
 
     def _optimizer(self, y: PyTree, options: dict[str, Any]) -> Optimizer:
-        optimizer = general(sum(leaf.size for leaf in jax.tree.leaves(y))) if self.optimizer is None else self.optimizer
+        size = sum(leaf.size for leaf in jax.tree.leaves(y))
+        optimizer = default_solver(size) if self.optimizer is None else self.optimizer
         if (mode := options.get("jac", "fwd")) not in ("fwd", "bwd"):
             raise ValueError(f'the option jac is "fwd" or "bwd", got {mode!r}')
         if mode == "fwd":
             return optimizer
-        strategy = optimizer.gramian if optimizer.gramian == "assembled" else "jacobian"
-        return dataclasses.replace(optimizer, gramian=strategy, acceleration=0.0)
+        if optimizer.gramian != "assembled":
+            optimizer = dataclasses.replace(optimizer, gramian="jacobian", batch=None)
+        return dataclasses.replace(optimizer, acceleration=0.0)
 
     def _small(self, change: Float[Array, " n"], tree: PyTree) -> Bool[Array, ""]:
         """Whether a flat change of a tree is within the tolerances."""

@@ -52,16 +52,16 @@ def pcg(
     x0: Float[Array, " p"] | None = None,
     tol: float | Float[Array, ""] = 1e-10,
     maxiter: int | Int[Array, ""] = 20,
-    progress: float | Float[Array, ""] = 0.0,
+    min_decrease: float | Float[Array, ""] = 0.0,
     true_residual: bool = True,
 ) -> PCGResult:
     """Solves mv(x) = b by preconditioned conjugate gradients (paper, algorithm dir_matrix_free).
 
     `preconditioner` applies P⁻¹. x0 gives a direction to start in: c·x0 with c = bᵀx0 / x0ᵀAx0, the multiple of least
-    error in the norm of A, and so never worse than zero; zero where c ≤ 0. `progress` stops once an iteration lowers
-    the quadratic ½xᵀAx − bᵀx by no more than that part of what all have: what is left is then in directions that
-    hardly matter to it. (The 2-norm of the residual would reject
-    starts that are right in all but the largest eigenvalues.)
+    error in the norm of A, and so never worse than zero; zero where c ≤ 0. `min_decrease` stops once an iteration
+    lowers the quadratic ½xᵀAx − bᵀx by no more than that part of what all have: what is left is then in directions that
+    hardly matter to it. (The 2-norm of the residual would reject starts that are right in all but the largest
+    eigenvalues.)
     """
     b_norm = jnp.linalg.norm(b)
     x, r = jnp.zeros_like(b), b
@@ -74,7 +74,7 @@ def pcg(
     apply = (lambda v: v) if preconditioner is None else preconditioner
 
     def unfinished(s: _State):
-        stalled = (s.iterations > 0) & (s.last <= progress * s.gained)
+        stalled = (s.iterations > 0) & (s.last <= min_decrease * s.gained)
         return (jnp.linalg.norm(s.r) > tol * b_norm) & (s.iterations < maxiter) & ~s.breakdown & ~stalled
 
     def iterate(s: _State) -> _State:

@@ -10,12 +10,6 @@ is factored with the shift s and F Fᵀ stays below G. A pivot whose residual is
 those before it in its round are eliminated, would be divided by noise: it is left out, and may be drawn
 again later.
 
-Pivots drawn together do not know of each other: where a group of similar indices holds most of the trace, a
-whole round is spent on it. Given `entries`, rounds are those of accelerated RPCholesky (Epperly, Tropp and
-Webber, 2024): `CANDIDATES` times as many indices are drawn, and one after the other kept with the probability
-that its residual, after those kept before it, has of the diagonal it was drawn by. What is kept has the
-distribution of pivots drawn one at a time, and columns are computed for it alone.
-
 Rounds end when the residual's trace is below `tol`, the capacity is used, or nothing above the floor is left.
 Assumed: G symmetric positive semidefinite up to round-off, `diagonal` its diagonal.
 """
@@ -30,7 +24,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from natgrad.linalg.cholesky import safe_cholesky, solve_right
 from natgrad.linalg.products import matmul
 
-CANDIDATES = 4  # drawn for every pivot of a round, where candidates can be rejected
 SIGNAL = 4  # a pivot is used if its residual is this many times its noise
 
 
@@ -55,11 +48,10 @@ def rpcholesky(
     max_rank: int,
     block: int = 1,
     tol: float | Float[Array, ""] = 0.0,
-    entries: Callable[[Int[Array, " c"]], Float[Array, "c c"]] | None = None,
 ) -> RPCholesky:
     """Partial Cholesky factor of at most max_rank columns, by random pivots (paper, algorithms A.2 and A.3).
 
-    `columns` is called once a round, with `block` indices. `entries` gives G[S, S], and with it the accelerated form.
+    `columns` is called once a round, with `block` indices.
     """
     if max_rank < 1 or block < 1:
         raise ValueError(f"max_rank and block are at least 1, not {max_rank} and {block}")
@@ -78,13 +70,7 @@ def rpcholesky(
         F, pivots, d, rank, key, _ = carry
         key, subkey = jax.random.split(key)
         weights = jnp.where(d > floor, d, 0.0)
-        if entries is None:
-            S, drawn = _draw(subkey, weights, block, max_rank - rank)
-        else:
-            draw, accept = jax.random.split(subkey)
-            S, drawn = _draw(draw, weights, CANDIDATES * block, CANDIDATES * block)
-            H = entries(S) - matmul(F[S, :], F[S, :].T)
-            S, drawn = _accept(accept, H, S, drawn, d[S], floor, min(block, S.shape[0]), max_rank - rank)
+        S, drawn = _draw(subkey, weights, block, max_rank - rank)
         C = jnp.where(drawn, columns(S) - matmul(F, F[S, :].T), 0.0)
         new, useful = _eliminate(C, S, drawn, noise)
         order = jnp.argsort(~useful, stable=True)
@@ -113,22 +99,6 @@ def _draw(key, weights, block: int, capacity):
     order = jnp.argsort(repeated, stable=True)
     S = S[order]
     return S, ~repeated[order] & (jnp.arange(block) < capacity) & (weights[S] > 0)
-
-
-def _accept(key, H, S, drawn, d, floor, block: int, capacity):
-    """The first `block` indices that pass, each with the probability of its residual over d, and which they are."""
-    chances = d * jax.random.uniform(key, d.shape, d.dtype)
-
-    def test(j, carry):
-        H, kept = carry
-        h = H[j, j]
-        good = drawn[j] & (h > chances[j]) & (h > floor) & (jnp.sum(kept) < jnp.minimum(block, capacity))
-        column = jnp.where(good, H[:, j] / jnp.sqrt(jnp.where(good, h, 1.0)), 0.0)
-        return H - column[:, None] * column, kept.at[j].set(good)
-
-    _, kept = jax.lax.fori_loop(0, S.shape[0], test, (H, jnp.zeros_like(drawn)))
-    order = jnp.argsort(~kept, stable=True)[:block]
-    return S[order], kept[order]
 
 
 def _eliminate(C, S, drawn, noise):

@@ -25,12 +25,13 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from natgrad import host
 from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
-from natgrad.precondition import Approximation, Nystrom, Preconditioner
+from natgrad.options import Checked, Count, NonNegative, Share
+from natgrad.precondition import Preconditioner, RowFactor
 from natgrad.precondition.base import MuRule, round_off
 from natgrad.problem import Problem
 
 DECAY = 1 / 3  # of the c of D, per step
-CORRECTION = 1e-8  # `PCG.progress` for corrections; docs/performance.md has what 1e-10, 1e-7 and 1e-4 do
+CORRECTION = 1e-8  # `PCG.min_decrease` for corrections; docs/performance.md has what 1e-10, 1e-7 and 1e-4 do
 
 
 class Solve(eqx.Module):
@@ -84,7 +85,8 @@ def scaled(
     gramian: Gramian, scaling: float | None, iteration: Array | int, diagonal: Array | None = None
 ) -> tuple[Any, Array | float]:
     """SGS and S = D^(-½), from a given `diagonal` or that of G."""
-    scaling = gramian.scaling if scaling is None else scaling
+    if scaling is None:
+        raise ValueError("the direction's scaling is open: give one, or let resolve(problem) do so")
     if scaling == 1:
         return gramian, 1.0
     least = jnp.maximum(scaling, DECAY**iteration)
@@ -95,17 +97,16 @@ def scaled(
     return Scaled(gramian, scale), scale
 
 
-def check_scaling(scaling: float | None) -> None:
-    """Refuses a c outside (0, 1]."""
-    if scaling is not None and not 0 < scaling <= 1:
-        raise ValueError(f"scaling must lie in (0, 1], 1 for none, got {scaling}")
-
-
-class Direction(eqx.Module):
+class Direction(Checked):
     """How the damped system is solved."""
 
+    @property
+    def factors(self) -> bool:
+        """Whether it factors a matrix of all its unknowns."""
+        return False
+
     def resolve(self, problem: Problem) -> "Direction":
-        """The solver itself, or the one it stands for on this problem."""
+        """The solver with every option decided that it leaves to the problem."""
         return self
 
     def unknowns(self, problem: Problem) -> int:
@@ -133,11 +134,15 @@ class Direct(Direction):
     `scaling` as in the module's header.
     """
 
-    power_iterations: int = eqx.field(static=True, default=4)
-    scaling: float | None = eqx.field(static=True, default=None)
+    power_iterations: Count = eqx.field(static=True, default=4)
+    scaling: Share | None = eqx.field(static=True, default=None)
 
-    def __check_init__(self):
-        check_scaling(self.scaling)
+    @property
+    def factors(self):
+        return True
+
+    def resolve(self, problem):
+        return self if self.scaling is not None else dataclasses.replace(self, scaling=problem.scaling)
 
     def init(self, size, dtype, key):
         return None
@@ -157,11 +162,9 @@ class Direct(Direction):
 
 
 class PCGState(eqx.Module):
-    """What the preconditioner's builder keeps, whether the last solve with it was good enough, and diag G of the last
-    step where it scales the damping."""
+    """What the preconditioner's builder keeps, and diag G of the last step where it scales the damping."""
 
-    approximation: Any
-    failed: Bool[Array, ""]
+    preconditioner: Any
     diagonal: Float[Array, " p"] | None
 
 
@@ -178,98 +181,61 @@ class PCG(Direction):
     """Preconditioned conjugate gradients (Algorithm "ComputeDirection: preconditioned matrix-free").
 
     Arguments:
-        preconditioner: a builder such as `Nystrom()`.
+        preconditioner: a builder such as `RowFactor()`.
         maxiter: inner iterations at most.
         tol: the inner solve stops at ‖r‖ ≤ tol ‖b‖ …
-        progress: … or once an iteration adds no more than this part to the decrease of ½xᵀ(G + μI)x − bᵀx. The error
-            in the norm of G + μI is then about its square root; a Cholesky factorization does no better than 1e-4.
+        min_decrease: … or once an iteration adds no more than this part to the decrease of ½xᵀ(G + μI)x − bᵀx. The
+            error in the norm of G + μI is then about its square root; a Cholesky factorization does no better than
+            1e-4.
         warm_start: start from the previous direction, scaled to fit.
-        refresh: "always" builds the preconditioner anew at every step. "stale" keeps one that lasts (with eigenvectors)
-            while a probe (one product with G) finds G + μI no further than `staleness` from it, and the last solve with
-            it came to an end.
         scaling: c of the damping's D, see the module's header.
-        staleness: the root mean square eigenvalue of P⁻¹(G + μI) on the range of the approximation up to which it is
-            kept; 1 for a perfect one.
     """
 
-    preconditioner: Preconditioner = Nystrom()
-    maxiter: int = eqx.field(static=True, default=40)
-    tol: float = eqx.field(static=True, default=1e-10)
-    progress: float = eqx.field(static=True, default=1e-10)
+    preconditioner: Preconditioner = RowFactor()
+    maxiter: Count = eqx.field(static=True, default=40)
+    tol: NonNegative = eqx.field(static=True, default=1e-10)
+    min_decrease: NonNegative = eqx.field(static=True, default=1e-10)
     warm_start: bool = eqx.field(static=True, default=True)
-    refresh: str = eqx.field(static=True, default="stale")
-    staleness: float = eqx.field(static=True, default=3.0)
-    scaling: float | None = eqx.field(static=True, default=None)
-
-    def __check_init__(self):
-        check_scaling(self.scaling)
-        if self.refresh not in ("stale", "always"):
-            raise ValueError(f"refresh is 'stale' or 'always', got {self.refresh!r}")
-        if self.maxiter < 1:
-            raise ValueError(f"maxiter must be at least 1, got {self.maxiter}")
+    scaling: Share | None = eqx.field(static=True, default=None)
 
     def resolve(self, problem):
         scaling = problem.scaling if self.scaling is None else self.scaling
-        preconditioner = self.preconditioner.limited(problem.max_rank)
-        return dataclasses.replace(self, preconditioner=preconditioner, scaling=scaling)
+        return dataclasses.replace(self, preconditioner=self.preconditioner.resolve(problem), scaling=scaling)
 
     def init(self, size, dtype, key):
-        diagonal = None if self.scaling in (None, 1) or self.preconditioner.lasting else host.zeros(size, dtype)
-        return PCGState(self.preconditioner.init(size, dtype, key), host.array(True), diagonal)
+        known = self.preconditioner.has_diagonal and self.scaling not in (None, 1)
+        diagonal = host.zeros(size, dtype) if known else None
+        return PCGState(self.preconditioner.init(size, dtype, key), diagonal)
 
     def prepare(self, gramian, mu, state, key, iteration=0):
         diagonal = state.diagonal
         gramian, scale = scaled(gramian, self.scaling, iteration, diagonal)
-        key, probe = jax.random.split(key)
-        build = lambda: self.preconditioner.build(gramian, mu, state.approximation, key)
-        if self.refresh == "always" or not self.preconditioner.lasting:
-            approximation, stale = build(), jnp.asarray(True)
-        else:
-            stale = state.failed | self._stale(gramian, mu, state.approximation, probe)
-            approximation = jax.lax.cond(stale, build, lambda: state.approximation)
+        own = jax.random.fold_in(key, 0)
+        approximation, kept = self.preconditioner.build(gramian, mu, state.preconditioner, own)
         value = mu(approximation.largest)
 
-        def solve(b: Array, x0: Array | None = None, value: Array = value, progress: float = 0.0) -> Solve:
+        def solve(b: Array, x0: Array | None = None, value: Array = value, min_decrease: float = 0.0) -> Solve:
             result = pcg(
                 lambda v: gramian.mv(v) + value * v,
                 b,
-                preconditioner=self.preconditioner.inverse(approximation, value),
+                preconditioner=approximation.inverse(value),
                 x0=x0 if self.warm_start else None,
                 tol=self.tol,
                 maxiter=self.maxiter,
-                progress=max(progress, self.progress),
+                min_decrease=max(min_decrease, self.min_decrease),
             )
             return Solve(result.x, result.iterations, result.residual)
 
-        system = PCGSystem(value, approximation.largest, approximation.rank, solve, stale, scale)
-        kept = self.preconditioner.keep(approximation, state.approximation)
+        system = PCGSystem(value, approximation.largest, approximation.rank, solve, approximation.rebuilt, scale)
         if diagonal is not None:  # that of Ĝ, which differs from G in what is below round-off
             fresh = approximation.diagonal / scale**2
             diagonal = jnp.where(jnp.isfinite(jnp.sum(fresh)), fresh, diagonal)
-        return system, PCGState(kept, state.failed, diagonal)
-
-    def _stale(self, gramian: Gramian, mu: MuRule, approximation: Approximation, key: PRNGKeyArray) -> Array:
-        """Whether P⁻¹(G + μI) is far from the identity on a random vector in the range of the approximation.
-
-        With z = P^(-½) s for random signs s on that range, ‖P^(-½) (G + μI) z‖ / ‖s‖ is the root mean square
-        eigenvalue; where the Gramian has turned away from an old basis it is large, often by ten orders of magnitude.
-        """
-        value = mu(approximation.largest)
-        used = approximation.eigenvalues > 0
-        U, scale = approximation.basis, jnp.where(used, 1 / jnp.sqrt(approximation.eigenvalues + value), 0.0)
-        signs = jax.random.rademacher(key, scale.shape, scale.dtype)
-        z = U @ (signs * scale)
-        y = gramian.mv(z) + value * z
-        inside = y @ U
-        outside = y - U @ inside
-        tail = value + jnp.min(jnp.where(used, approximation.eigenvalues, jnp.inf))
-        square = jnp.sum((inside * scale) ** 2) + jnp.sum(outside**2) / tail
-        return ~(square <= self.staleness**2 * jnp.sum(used))
+        return system, PCGState(kept, diagonal)
 
     def finish(self, state, solve, accepted):
         # More inner iterations than the budget, or a step that led nowhere: do not trust the approximation again.
-        kept = self.preconditioner.adapt(state.approximation, solve.iterations)
-        return PCGState(kept, (solve.iterations >= self.maxiter) | ~accepted, state.diagonal)
+        good = (solve.iterations < self.maxiter) & accepted
+        return PCGState(self.preconditioner.adapt(state.preconditioner, solve.iterations, good), state.diagonal)
 
 
 def _norm(b: Array) -> Array:

@@ -12,6 +12,7 @@ A right-hand side b without a covector takes (AᵀA + μD)⁻¹ b = S²(b − A�
 round-off: energies whose gradient is not a pullback are not given to `Kernel` unless asked for.
 """
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -22,14 +23,15 @@ from jaxtyping import Array, Float, Int
 from natgrad.gramian import Gramian
 from natgrad.gramian.base import by_columns, by_rows
 from natgrad.linalg import TestMatrix, nystrom_factor
-from natgrad.optim.direction import PCG, Direct, Direction, Solve, System, check_scaling, scaled
+from natgrad.optim.direction import Direct, Direction, Solve, System, scaled
+from natgrad.options import Share
 from natgrad.parallel import count, gather, inside, own
 from natgrad.problem import Problem
 
 COLUMNS = 64  # vectors that go through the rows at a time
 
 
-class Rows(eqx.Module):
+class RowKernel(eqx.Module):
     """K = A S² Aᵀ, with the products of a Gramian; `squares` is S² or None for the identity."""
 
     gramian: Gramian
@@ -42,11 +44,6 @@ class Rows(eqx.Module):
     @property
     def dtype(self) -> Any:
         return self.gramian.dtype
-
-    @property
-    def scaling(self) -> float:
-        """None of its own: K + μI is the system to solve."""
-        return 1.0
 
     def push(self, v: Float[Array, " p"]) -> Float[Array, " q"]:
         """A v, the rows of all devices."""
@@ -85,7 +82,7 @@ class Rows(eqx.Module):
 class KernelSystem(System):
     """(G + μD), solved through K + μI (see the module's header)."""
 
-    def __init__(self, inner: System, rows: Rows, scale: Array | float):
+    def __init__(self, inner: System, rows: RowKernel, scale: Array | float):
         super().__init__(inner.mu, inner.largest, inner.rank, inner.solve, inner.rebuilt, scale)
         self._rows = rows
 
@@ -111,12 +108,23 @@ class Kernel(Direction):
     """
 
     solver: Direction = Direct()
-    scaling: float | None = eqx.field(static=True, default=None)
+    scaling: Share | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        check_scaling(self.scaling)
+        super().__check_init__()
         if getattr(self.solver, "scaling", None) not in (None, 1):
             raise ValueError("scaling is an option of Kernel, not of the solver of its q × q system")
+
+    def resolve(self, problem):
+        scaling = problem.scaling if self.scaling is None else self.scaling
+        inner: Any = self.solver
+        if hasattr(inner, "scaling"):
+            inner = dataclasses.replace(inner, scaling=1.0)
+        return dataclasses.replace(self, solver=inner.resolve(problem), scaling=scaling)
+
+    @property
+    def factors(self):
+        return self.solver.factors
 
     def unknowns(self, problem: Problem) -> int:
         return problem.num_rows
@@ -126,28 +134,12 @@ class Kernel(Direction):
 
     def prepare(self, gramian, mu, state, key, iteration=0):
         _, scale = scaled(gramian, self.scaling, iteration)
-        rows: Any = Rows(gramian, None if isinstance(scale, float) else scale**2)
+        rows: Any = RowKernel(gramian, None if isinstance(scale, float) else scale**2)
         inner, state = self.solver.prepare(rows, mu, state, key, iteration)
         return KernelSystem(inner, rows, scale), state
 
     def finish(self, state, solve, accepted):
         return self.solver.finish(state, solve, accepted)
-
-
-class Suited(Direction):
-    """`Kernel` where the rows are fewer than the parameters and the gradient is a pullback; else another solver."""
-
-    fewer: Direction = Kernel()
-    otherwise: Direction = PCG()
-
-    def resolve(self, problem: Problem) -> Direction:
-        return (self.fewer if suits(problem) else self.otherwise).resolve(problem)
-
-    def init(self, size, dtype, key):
-        raise TypeError("Suited stands for another direction solver: resolve(problem) gives it")
-
-    def prepare(self, gramian, mu, state, key, iteration=0):
-        return self.resolve(gramian.problem).prepare(gramian, mu, state, key, iteration)
 
 
 def suits(problem: Problem) -> bool:

@@ -6,14 +6,13 @@ without cancellation, so the searches go on where the loss itself no longer chan
 
 import abc
 from collections.abc import Callable
-from typing import Annotated
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from natgrad.options import Checked, Count, Fraction, Range
+from natgrad.options import Checked, Count, Fraction
 
 
 class SearchResult(eqx.Module):
@@ -28,10 +27,8 @@ class LineSearch(Checked):
     """How far to go along a path."""
 
     @abc.abstractmethod
-    def __call__(
-        self, change: Callable[[Array], Array], slope: Float[Array, ""], previous: Float[Array, ""]
-    ) -> SearchResult:
-        """`change(α)` is φ(α), `previous` the step size accepted last."""
+    def __call__(self, change: Callable[[Array], Array], slope: Float[Array, ""]) -> SearchResult:
+        """`change(α)` is φ(α), `slope` −φ'(0)."""
 
 
 class Armijo(LineSearch):
@@ -40,18 +37,15 @@ class Armijo(LineSearch):
     Arguments:
         decrease: c.
         shrink: the factor between trials.
-        growth: the first trial is min(1, growth · previous step); inf always starts at 1.
         max_trials: after so many the step is given up, and 0 returned.
     """
 
     decrease: Fraction = eqx.field(static=True, default=1e-4)
     shrink: Fraction = eqx.field(static=True, default=0.5)
-    growth: Annotated[float, Range(above=0, infinite=True)] = eqx.field(static=True, default=float("inf"))
     max_trials: Count = eqx.field(static=True, default=30)
 
-    def __call__(self, change, slope, previous):
-        one = jnp.ones_like(slope)
-        start = one if self.growth == float("inf") else jnp.clip(self.growth * previous, 1e-8, 1.0)
+    def __call__(self, change, slope):
+        start = jnp.ones_like(slope)
         good = lambda step, phi: (phi <= -self.decrease * step * slope) & (phi < 0) & jnp.isfinite(phi)
 
         def go_on(carry):
@@ -74,11 +68,11 @@ class GridSearch(LineSearch):
     ng.NystromNGD(search=ng.GridSearch(points=20))
     """
 
-    ratio: Fraction = eqx.field(static=True, default=0.5)
+    shrink: Fraction = eqx.field(static=True, default=0.5)
     points: Count = eqx.field(static=True, default=30)
 
-    def __call__(self, change, slope, previous):
-        steps = jnp.asarray(self.ratio, slope.dtype) ** jnp.arange(self.points)
+    def __call__(self, change, slope):
+        steps = jnp.asarray(self.shrink, slope.dtype) ** jnp.arange(self.points)
         phis = jax.lax.map(change, steps)
         phis = jnp.where(jnp.isfinite(phis), phis, jnp.inf)
         best = jnp.argmin(phis)

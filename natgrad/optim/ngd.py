@@ -16,9 +16,10 @@ says nothing.
 A rejected step is not the end: the damping hears of it (`natgrad.optim.damping.Guarded`), and the next one is shorter.
 """
 
+import dataclasses
 import warnings
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import equinox as eqx
 import jax
@@ -27,28 +28,31 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad import host
-from natgrad.gramian import check_strategy, gramian
+from natgrad.gramian import gramian
 from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
-from natgrad.optim.direction import Direction
-from natgrad.optim.kernel import Suited
+from natgrad.optim.direction import PCG, Direction
 from natgrad.optim.linesearch import Armijo, LineSearch
-from natgrad.optim.memory import fit
+from natgrad.options import Checked, Count, NonNegative, Positive, Range
 from natgrad.parallel import after, everywhere
+from natgrad.plan import plan
 from natgrad.problem import Problem
 from natgrad.problem.base import check_weights
 
+Strategy = Literal["auto", "assembled", "jacobian", "batched", "linearized"]
+
 
 class State(eqx.Module):
-    """What the next step needs."""
+    """What the next step needs: of the last one, `previous` is v, `correction` a, and `moved` the step itself."""
 
     key: PRNGKeyArray
     iteration: Int[Array, ""]
     direction: Any
     damping: Any
     previous: Float[Array, " p"]
-    bent: Float[Array, " p"]
+    correction: Float[Array, " p"]
     moved: Float[Array, " p"]
-    step_size: Float[Array, ""]
+    #: What `init` decided for a solver that left something open, and `step` goes by.
+    plan: Any = eqx.field(static=True, default=None)
 
 
 class StepInfo(eqx.Module):
@@ -70,11 +74,11 @@ class StepInfo(eqx.Module):
     accepted: Bool[Array, ""]
 
 
-class NaturalGradient(eqx.Module):
+class NaturalGradient(Checked):
     """θ ← θ − α (G + μI)⁻¹ ∇L.
 
     Arguments:
-        direction: `PCG(preconditioner=…)`, `Direct()` or `Kernel()`; by default the last where points are few.
+        direction: `PCG(preconditioner=…)`, `Direct()` or `Kernel()`.
         damping: the rule for μ, see `natgrad.optim.damping`; by default one without units that looks at the steps.
         search: `Armijo()` or `GridSearch()`.
         gramian: the strategy, see `ng.gramian`.
@@ -84,57 +88,56 @@ class NaturalGradient(eqx.Module):
         momentum: β.
     """
 
-    direction: Direction = Suited()
+    direction: Direction = PCG()
     damping: Damping = Guarded(Relative())
     search: LineSearch = Armijo()
-    gramian: str = eqx.field(static=True, default="auto")
-    batch: int | None = eqx.field(static=True, default=None)
-    memory: int | None = eqx.field(static=True, default=None)
-    acceleration: float = eqx.field(static=True, default=1.5)
-    momentum: float = eqx.field(static=True, default=0.0)
+    gramian: Strategy = eqx.field(static=True, default="auto")
+    batch: Count | None = eqx.field(static=True, default=None)
+    memory: Positive | None = eqx.field(static=True, default=None)
+    acceleration: NonNegative = eqx.field(static=True, default=1.5)
+    momentum: Annotated[float, Range(at_least=0, below=1)] = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
-        check_strategy(self.gramian, self.batch)
-        if self.acceleration < 0:
-            raise ValueError(f"acceleration is a cap on |a|/|v| and must not be negative, got {self.acceleration}")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}")
+        super().__check_init__()
+        if self.gramian == "jacobian" and self.batch is not None:
+            raise ValueError("batch does nothing with gramian='jacobian', which keeps all rows: leave one of them out")
 
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> State:
-        """The state before the first step."""
+        """The state before the first step; what the solver leaves open is decided here (`natgrad.plan`)."""
+        decided = plan(self, problem)
+        state = decided.start(problem, key)
+        return state if decided == self else dataclasses.replace(state, plan=decided)
+
+    def start(self, problem: Problem, key: PRNGKeyArray) -> State:
+        """The state of a solver with nothing left open."""
         size, dtype = problem.num_parameters, problem.dtype
         _warn_of_round_off(dtype)
         key, sub = host.split(key)
-        zeros, one = host.zeros(size, dtype), host.array(1, dtype)
-        direction = self._direction(problem)
+        zeros = host.zeros(size, dtype)
         return State(
             key=key,
             iteration=host.array(0),
-            direction=direction.init(direction.unknowns(problem), dtype, sub),
-            damping=self.damping.resolve(problem).init(dtype),
+            direction=self.direction.init(self.direction.unknowns(problem), dtype, sub),
+            damping=self.damping.init(dtype),
             previous=zeros,
-            bent=zeros,
+            correction=zeros,
             moved=zeros,
-            step_size=one,
         )
-
-    def _direction(self, problem: Problem) -> Direction:
-        return (self if self.memory is None else fit(self, problem)).direction.resolve(problem)
 
     def step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         """One iteration: pure, jittable; by all devices together where the problem is spread over several."""
         check_weights(problem)
-        return everywhere(self._step, problem, params, state)
+        solver = self if state.plan is None else state.plan
+        return everywhere(solver._step, problem, params, state)
 
     def _step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         theta, unravel = ravel_pytree(params)
         key, fresh, sub = jax.random.split(state.key, 3)
         problem = problem.resample(fresh)
-        direction = self._direction(problem)
-        G = gramian(problem, params, self.gramian, batch=self.batch, memory=self.memory)
+        direction, damping = self.direction, self.damping
+        G = gramian(problem, params, self.gramian, batch=self.batch)
         gradient = G.loss_gradient()
         loss, norm = problem.loss(params), jnp.linalg.norm(gradient)
-        damping = self.damping.resolve(problem)
 
         seen = lambda largest: Seen(largest, loss, norm, state.iteration)
         mu = lambda largest: damping.mu(state.damping, seen(largest))
@@ -145,7 +148,7 @@ class NaturalGradient(eqx.Module):
         slope = gradient @ v
         if self.acceleration:
             bend = G.weigh(G.curvature(v))
-            correction = system.correct(G.pull(bend), state.bent, rows=bend)
+            correction = system.correct(G.pull(bend), state.correction, rows=bend)
             a = jnp.where(jnp.all(jnp.isfinite(correction.x)), correction.x, 0.0)
             iterations = solve.iterations + correction.iterations
             ratio = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
@@ -155,7 +158,7 @@ class NaturalGradient(eqx.Module):
 
         path = lambda step: theta - step * v - 0.5 * step**2 * capped
         change = problem.changes(params)
-        found = self.search(lambda step: change(unravel(path(step))), slope, state.step_size)
+        found = self.search(lambda step: change(unravel(path(step))), slope)
         accepted = found.step > 0
         new = jnp.where(accepted, path(found.step), theta)
 
@@ -170,9 +173,9 @@ class NaturalGradient(eqx.Module):
             direction=direction.finish(inner, solve, accepted),
             damping=damping.update(state.damping, told),
             previous=jnp.where(accepted, v, 0.0),
-            bent=jnp.where(accepted, a, 0.0),
+            correction=jnp.where(accepted, a, 0.0),
             moved=theta - new,
-            step_size=jnp.where(accepted, found.step, 1.0),
+            plan=state.plan,
         )
         info = StepInfo(
             loss=loss,

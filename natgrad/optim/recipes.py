@@ -1,21 +1,36 @@
 """The named optimizers: compositions of `NaturalGradient`, in two recipes.
 
 `recipe="default"` is what measured best; `recipe="published"` is the paper's algorithm to the letter: a preconditioner
-from scratch at every step in its published form, a cold start of pCG, no acceleration, μI, Armijo from α = 1.
+from scratch at every step in its published form, a cold start of pCG, no acceleration, μI, Armijo from α = 1. A short
+name takes every option of the parts that it is made of, and no other.
 """
 
+import dataclasses
 import difflib
-import inspect
 from typing import Any
 
 from natgrad.optim.damping import Damping, Guarded, Published, Relative
-from natgrad.optim.direction import PCG, Direct, Direction
+from natgrad.optim.direction import PCG, Direct
 from natgrad.optim.kernel import Kernel
-from natgrad.optim.linesearch import Armijo
 from natgrad.optim.ngd import NaturalGradient
-from natgrad.precondition import Identity, Nystrom, RPCholesky
+from natgrad.precondition import Identity, Nystrom, PivotedRowFactor, RowFactor, RPCholesky
 
 RECIPES = ("default", "published")
+PUBLISHED = {
+    "max_rank": 500, "maxiter": 20, "min_decrease": 0.0, "warm_start": False, "scaling": 1.0, "acceleration": 0.0,
+}  # fmt: skip
+MADE_OF: dict[type, str] = {  # every part with options, and a short name that has it
+    RowFactor: "NystromNGD()",
+    Nystrom: 'NystromNGD(recipe="published")',
+    PivotedRowFactor: "RPCholNGD()",
+    RPCholesky: 'RPCholNGD(recipe="published")',
+    Identity: "MatrixFreeNGD()",
+    PCG: "solvers by PCG",
+    Direct: "FullNGD()",
+    Kernel: "KernelNGD()",
+    NaturalGradient: "NaturalGradient()",
+}
+COMPOSED = {"preconditioner", "direction", "solver", "damping"}  # what the short names themselves put there
 
 
 def NystromNGD(
@@ -26,10 +41,11 @@ def NystromNGD(
     test: str | None = None,
     recipe: str = "default",
     damping: Damping | None = None,
-    scaling: float | None = None,
     **options: Any,
 ) -> NaturalGradient:
     """NyströmNGD: NGD by conjugate gradients with a randomized Nyström preconditioner.
+
+    The default recipe has it as a row factor (`ng.RowFactor`), the published one by eigenvectors (`ng.Nystrom`).
 
     Arguments:
         max_rank: ℓ_max, the rank of the preconditioner at most; 1000 by default, 500 for finite elements and in the
@@ -38,18 +54,12 @@ def NystromNGD(
         gamma: μ ≥ γ·eps·λ̂₁; 0.1 by default, 10 in the published recipe and with an assembled Gramian.
         test: "signs" (the default), "gaussian" (the published one), "sampling" (columns by the diagonal) or "uniform".
         recipe: "default" or "published".
-        damping: another rule for μ (`gamma` is then its own).
-        scaling: damp by μD, D = max(diag G, scaling·max diag G) normalized, in place of μI (1); see `PCG`.
-        options: `gramian`, `batch`, `search`, … of `NaturalGradient`.
+        damping: another rule for μ, with a γ of its own.
+        options: `gramian`, `batch`, `search`, … of `NaturalGradient`, `scaling`, `tol`, … of `PCG`, and those of the
+            preconditioner.
     """
-    published = _published(recipe)
-    max_rank = _rank(max_rank, published)
-    if published:
-        test = "gaussian" if test is None else test
-        preconditioner = Nystrom(test=test, max_rank=max_rank, increase=20, ratio=10.0, reuse=False, method="svd")
-    else:
-        preconditioner = Nystrom(test="signs" if test is None else test, max_rank=max_rank)
-    return _compose(_pcg(preconditioner, maxiter, published, scaling), gamma, damping, published, options)
+    builder = Nystrom if _published(recipe) else RowFactor
+    return _compose((builder, PCG), recipe, gamma, damping, options, max_rank=max_rank, maxiter=maxiter, test=test)
 
 
 def RPCholNGD(
@@ -60,19 +70,15 @@ def RPCholNGD(
     block: int | None = None,
     recipe: str = "default",
     damping: Damping | None = None,
-    scaling: float | None = None,
     **options: Any,
 ) -> NaturalGradient:
     """RPCholNGD: NGD by conjugate gradients with a randomly pivoted Cholesky preconditioner (the paper, section 4.2.2).
 
+    The default recipe makes a row factor of the pivots (`ng.PivotedRowFactor`), the published one is `ng.RPCholesky`.
     Arguments as for `NystromNGD`; `block` pivots are drawn at a time, 100 by default, 20 in the published recipe.
     """
-    published = _published(recipe)
-    form: dict[str, Any] = {"method": "woodbury", "ratio": 1.0, "block": 20} if published else {}
-    preconditioner = RPCholesky(
-        max_rank=_rank(max_rank, published), **form | ({} if block is None else {"block": block})
-    )
-    return _compose(_pcg(preconditioner, maxiter, published, scaling), gamma, damping, published, options)
+    builder = RPCholesky if _published(recipe) else PivotedRowFactor
+    return _compose((builder, PCG), recipe, gamma, damping, options, max_rank=max_rank, maxiter=maxiter, block=block)
 
 
 def MatrixFreeNGD(
@@ -81,44 +87,46 @@ def MatrixFreeNGD(
     *,
     recipe: str = "default",
     damping: Damping | None = None,
-    scaling: float | None = None,
     **options: Any,
 ) -> NaturalGradient:
     """NGD by conjugate gradients without a preconditioner, the paper's baseline (520 products with G a step)."""
-    published = _published(recipe)
-    return _compose(_pcg(Identity(), maxiter, published, scaling), gamma, damping, published, options)
+    return _compose((Identity, PCG), recipe, gamma, damping, options, maxiter=maxiter)
 
 
 def FullNGD(
-    gamma: float = 10.0,
-    *,
-    recipe: str = "default",
-    damping: Damping | None = None,
-    scaling: float | None = None,
-    **options: Any,
+    gamma: float | None = None, *, recipe: str = "default", damping: Damping | None = None, **options: Any
 ) -> NaturalGradient:
     """NGD with the Gramian G (p, p) assembled and factorized: `ng.solve(problem, ng.FullNGD(), steps=100)`.
 
-    Arguments as for `NystromNGD`.
+    `gamma` is 10 by default, other arguments are those of `ng.Direct` and `ng.NaturalGradient`.
     """
-    options.setdefault("gramian", "assembled")
-    published = _published(recipe)
-    return _compose(Direct(scaling=_scaling(scaling, published)), gamma, damping, published, options)
+    return _compose((Direct,), recipe, gamma, damping, {"gramian": "assembled"} | options)
 
 
 def KernelNGD(
-    gamma: float = 10.0,
-    *,
-    recipe: str = "default",
-    damping: Damping | None = None,
-    scaling: float | None = None,
-    **options: Any,
+    gamma: float | None = None, *, recipe: str = "default", damping: Damping | None = None, **options: Any
 ) -> NaturalGradient:
     """NGD in the space of the points (Woodbury), for more parameters than rows; with `momentum=0.9` it is SPRING:
-    `ng.KernelNGD(momentum=0.9)`.
+    `ng.KernelNGD(momentum=0.9)`. `gamma` is 10 by default.
     """
-    published = _published(recipe)
-    return _compose(Kernel(scaling=_scaling(scaling, published)), gamma, damping, published, options)
+    return _compose((Kernel,), recipe, gamma, damping, options)
+
+
+def check_option(name: str, *kinds: type) -> None:
+    """Refuses what is no option of these classes, and says which ones have it, or something like it."""
+    known = [option for kind in kinds for option in names(kind)]
+    if name in known:
+        return
+    if owners := [f"{kind.__name__}, as in {example}" for kind, example in MADE_OF.items() if name in names(kind)]:
+        raise ValueError(f"the option {name!r} would do nothing here: it is one of {'; or of '.join(owners)}")
+    close = difflib.get_close_matches(name, (*known, "gamma", "recipe", "damping"), n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    raise ValueError(f"unknown option {name!r}: {hint}")
+
+
+def names(kind: type) -> list[str]:
+    """The options of a part, other parts aside."""
+    return [field.name for field in dataclasses.fields(kind) if field.name not in COMPOSED]
 
 
 def _published(recipe: str) -> bool:
@@ -127,38 +135,31 @@ def _published(recipe: str) -> bool:
     return recipe == "published"
 
 
-def _rank(max_rank: int | None, published: bool) -> int | None:
-    return 500 if max_rank is None and published else max_rank
-
-
-def _scaling(scaling: float | None, published: bool) -> float | None:
-    return 1.0 if scaling is None and published else scaling
-
-
-def _pcg(preconditioner: Any, maxiter: int | None, published: bool, scaling: float | None) -> PCG:
-    if maxiter is None:
-        maxiter = 20 if published else 40
-    options: dict[str, Any] = {"maxiter": maxiter, "scaling": _scaling(scaling, published)}
-    if published:
-        options |= {"progress": 0.0, "warm_start": False, "refresh": "always"}
-    return PCG(preconditioner, **options)
-
-
 def _compose(
-    direction: Direction, gamma: float | None, damping: Damping | None, published: bool, options: dict[str, Any]
+    kinds: tuple[type, ...],
+    recipe: str,
+    gamma: float | None,
+    damping: Damping | None,
+    options: dict[str, Any],
+    **named: Any,
 ) -> NaturalGradient:
-    if gamma is None:
-        gamma = 10.0 if published or options.get("gramian") == "assembled" else 0.1
-    if not gamma > 0:
-        raise ValueError(f"gamma must be positive, got {gamma}")
-    known = ("search", "gramian", "batch", "memory", "acceleration", "momentum")
-    for name in options:
-        if name not in known:
-            close = difflib.get_close_matches(name, (*known, *inspect.signature(NystromNGD).parameters), n=1)
-            hint = f"did you mean {close[0]}? Beside" if close else "beside"
-            raise ValueError(f"unknown option {name!r}: {hint} its own, this optimizer takes {', '.join(known)}")
+    """A `NaturalGradient` of the given kinds, each the first argument of the next; None is the kind's own default."""
+    published, kinds = _published(recipe), (*kinds, NaturalGradient)
+    given = {name: value for name, value in (named | options).items() if value is not None}
+    for name in given:
+        check_option(name, *kinds)
     if published:
-        options = {"acceleration": 0.0, "search": Armijo(), **options}
+        given = {name: value for name, value in PUBLISHED.items() if any(name in names(k) for k in kinds)} | given
+    if damping is not None and gamma is not None:
+        raise ValueError(f"gamma is an option of the damping: write {type(damping).__name__}(gamma={gamma:g}, …)")
     if damping is None:
+        by_rows = PCG in kinds and not published and given.get("gramian") != "assembled"
+        gamma = (0.1 if by_rows else 10.0) if gamma is None else gamma
         damping = Published(gamma) if published else Guarded(Relative(gamma))
-    return NaturalGradient(direction=direction, damping=damping, **options)
+    part: Any = None
+    for kind in kinds:
+        own = {name: given[name] for name in names(kind) if name in given}
+        if kind is NaturalGradient:
+            own["damping"] = damping
+        part = kind(**own) if part is None else kind(part, **own)
+    return part

@@ -2,22 +2,31 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
 
 from natgrad.linalg import power_method
-from natgrad.precondition.base import Approximation, Preconditioner, empty
+from natgrad.options import Count
+from natgrad.precondition.base import Approximation, Preconditioner
+
+
+class Nothing(Approximation):
+    """Of G, its largest eigenvalue alone."""
+
+    largest: Float[Array, ""]
+    rank: Int[Array, ""]
+
+    def inverse(self, mu):
+        return lambda v: v
 
 
 class Identity(Preconditioner):
     """P = I: conjugate gradients without a preconditioner, `ng.NaturalGradient(ng.PCG(ng.Identity(), maxiter=520))`."""
 
-    power_iterations: int = eqx.field(static=True, default=4)
+    power_iterations: Count = eqx.field(static=True, default=4)
 
     def init(self, size, dtype, key):
-        return empty(size, 1, 0, dtype)
+        return None
 
     def build(self, gramian, mu, state, key):
-        largest = power_method(gramian.mv, key, gramian.size, iterations=self.power_iterations, dtype=state.basis.dtype)
-        return Approximation(state.basis, state.eigenvalues, largest, jnp.asarray(0, jnp.int32), state.next_rank)
-
-    def inverse(self, state, mu):
-        return lambda v: v
+        largest = power_method(gramian.mv, key, gramian.size, iterations=self.power_iterations, dtype=gramian.dtype)
+        return Nothing(largest, jnp.asarray(0, jnp.int32)), state

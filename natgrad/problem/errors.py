@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from natgrad import host
-from natgrad.calculus import jacobian
+from natgrad.calculus import gradient
 from natgrad.domains import Points
 from natgrad.parallel import total
 from natgrad.programs import Program
@@ -73,6 +73,6 @@ def _tabulate(u: Callable, x: Float[Array, "n d"]) -> tuple[Float[Array, "n m"],
 
     def at(point: Array) -> tuple[Array, Array]:
         vector = lambda y: jnp.atleast_1d(u(y))
-        return vector(point), jacobian(vector, point)
+        return vector(point), gradient(vector, point)
 
     return jax.lax.map(at, x, batch_size=min(BATCH, x.shape[0]))

@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from natgrad.domains import require_inside
 from tests.domains.domain_cases import DOMAINS, NO_GAUSS, SPACES, SPACETIMES, integral
 
 RULES = ["monte-carlo", "sobol", "gauss"]
@@ -31,7 +30,6 @@ def test_interior(name, rule):
     np.testing.assert_allclose(points.weights.sum(), domain.measure, rtol=1e-13)
     assert np.all(domain.contains(points.x, tol=0))
     assert not np.any(domain.on_boundary(points.x))
-    require_inside(domain, points, "pde")
 
 
 @pytest.mark.parametrize(("name", "rule"), CASES)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from natgrad.domains import Ball, Box, Points, as_points, require_inside
+from natgrad.domains import Ball, Box, Points, as_points
 
 
 def test_as_points_takes_means():
@@ -84,17 +84,3 @@ def test_interior_points_remember_their_domain():
     assert as_points(inside.x).domain is None
     assert square.boundary(4, rule="gauss").domain is None
     assert (inside + inside).domain is None
-
-
-def test_require_inside():
-    square = Box([0, 0], [1, 1])
-    x = np.array(square.interior(100, rule="sobol").x)
-    require_inside(square, x, "pde")
-    require_inside(square, square.boundary(40, rule="sobol"), "boundary")
-    x[[5, 7]] += 1
-    with pytest.raises(ValueError, match=r"2 of 100 points of block 'pde' lie outside Box\(.*first at \(") as caught:
-        require_inside(square, x, "pde")
-    assert "\n" not in str(caught.value)
-    with pytest.raises(ValueError, match=r"block 'pde' must have shape \(n, 2\), got \(3, 3\)"):
-        require_inside(square, np.zeros((3, 3)), "pde")
-    jax.jit(lambda x: require_inside(square, x, "pde"))(x)

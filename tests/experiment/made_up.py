@@ -26,7 +26,7 @@ def made_up(
         records.append({**record, **(inner if natural else dict.fromkeys(inner))})
     config = {
         "problem": problem, "optimizer": optimizer, "recipe": recipe, "preset": preset, "seed": seed, "steps": steps,
-        "evaluate_every": every, "target_error": None, "time_limit": None, "gramian": {}, "dtype": "float64",
+        "evaluate_every": every, "target_error": None, "time_limit": None, "plan": {}, "dtype": "float64",
         "options": {"problem": TINY, "solver": {"damping.gamma": 10.0, **(solver or {})}},
         "set": [f"{key}={value}" for key, value in TINY.items()], "fingerprint": "0" * 64,
         "command": ["natgrad", "run", problem, "--optimizer", optimizer, "--seed", str(seed)],

@@ -63,7 +63,7 @@ def test_weights_are_in_the_folder(tmp_path):
     assert all(set(record["weights"]) == {"pde", "rim"} for record in records)
     assert json.loads((tmp_path / "run" / "result.json").read_text())["weights"] == records[-1]["weights"]
     assert result["weights"]["pde"] == 1
-    assert result["gramian"]["strategy"] == "assembled"
+    assert result["plan"]["gramian"] == "assembled"
     (kept,) = find([tmp_path])
     np.testing.assert_array_equal(kept.column("weights.rim"), [record["weights"]["rim"] for record in records])
     written = plot([kept], tmp_path / "plots", fields=False)

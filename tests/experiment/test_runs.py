@@ -51,7 +51,7 @@ def test_a_run_folder_is_complete(trained):
     settings = read_json(folder / "config.json")
     assert settings["options"]["problem"] == {"width": 4, "depth": 1, "interior": 30, "boundary": 12}
     assert settings["options"]["solver"]["damping.rule.gamma"] == 10.0
-    assert settings["gramian"]["strategy"] == "assembled"
+    assert settings["plan"]["gramian"] == "assembled"
 
 
 def test_the_history_has_a_line_a_step(trained):

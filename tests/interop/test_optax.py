@@ -111,7 +111,7 @@ def test_scale_by_gramian_in_a_chain():
 
 
 def test_scale_by_gramian_trains_with_momentum_and_a_schedule():
-    parts = natgrad.interop.optax.scale_by_gramian(ng.PCG(ng.Nystrom(max_rank=12)), LossPower(scale=1e-2))
+    parts = natgrad.interop.optax.scale_by_gramian(ng.PCG(ng.RowFactor(max_rank=12)), LossPower(scale=1e-2))
     chain = optax.chain(parts, optax.trace(0.3), optax.scale_by_learning_rate(optax.linear_schedule(0.1, 0.5, 20)))
     params, _ = train(chain, start(), 60)
     assert loss(params) < 1e-2 * loss(start())

@@ -136,34 +136,3 @@ def test_columns_are_asked_for_once_a_round():
 def test_bad_sizes():
     with pytest.raises(ValueError, match="max_rank"):
         factor(jnp.eye(3), 0)
-
-
-@partial(jax.jit, static_argnames=("max_rank", "block"))
-def accelerated(G, key, max_rank, block):
-    entries = lambda S: G[S][:, S]
-    return rpcholesky(lambda i: G[:, i], jnp.diagonal(G), key, max_rank=max_rank, block=block, entries=entries)
-
-
-def clustered(n=200, outliers=40):
-    """A Gaussian kernel on a tight cluster, which has most of the trace, and points far from it and each other."""
-    rng = np.random.default_rng(0)
-    x = np.concatenate([0.02 * rng.normal(size=(n - outliers, 3)), 5 * rng.normal(size=(outliers, 3))])
-    return jnp.asarray(np.exp(-0.5 * np.sum((x[:, None] - x) ** 2, axis=-1)))
-
-
-@pytest.mark.parametrize(
-    "G", [decaying(42, 8), low_rank(42, 9), repeated_columns(42)], ids=["decaying", "low", "repeated"]
-)
-def test_accelerated_factors_are_valid(G):
-    result = accelerated(G, jax.random.key(1), max_rank=30, block=8)
-    assert valid(result, G)
-    assert int(result.rank) > 4
-
-
-def test_rejection_makes_a_block_as_good_as_single_pivots():
-    G = clustered()
-    mean = lambda run: np.mean([float(run(seed).trace_error) for seed in range(8)])
-    single, plain = (mean(lambda seed, b=b: factor(G, 40, b, seed)) for b in (1, 20))
-    rejecting = mean(lambda seed: accelerated(G, jax.random.key(seed), 40, 20))
-    assert rejecting < 1.3 * single
-    assert plain > 2 * single

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
 from natgrad.optim import balance
-from natgrad.optim.memory import fit
+from natgrad.plan import plan
 from tests.helpers import FAST, dense_gramian, relative
 
 SQUARE = ng.Box([0.0, 0.0], [1.0, 1.0])
@@ -210,7 +210,7 @@ def test_a_block_without_a_share_keeps_its_weight():
 
 
 def test_memory_is_planned_for_the_solver_inside():
-    fitted = fit(ng.Balanced(ng.NystromNGD(max_rank=30)), problem(), 10**9)
+    fitted = plan(ng.Balanced(ng.NystromNGD(max_rank=30)), problem(), 10**9)
     assert (fitted.solver.memory, fitted.every) == (10**9, None)
     assert fitted.solver.gramian != "auto"
 

@@ -69,7 +69,7 @@ PROBLEMS = {"poisson": poisson, "ritz": ritz, "feinn_energy": feinn_energy, "fei
 
 def exactly(solver):
     """With inner solves to round-off: where one ends early, round-off decides at which iteration."""
-    direction = dataclasses.replace(solver.direction, tol=1e-14, progress=0.0, maxiter=1000)
+    direction = dataclasses.replace(solver.direction, tol=1e-14, min_decrease=0.0, maxiter=1000)
     return dataclasses.replace(solver, direction=direction)
 
 
@@ -83,7 +83,7 @@ SOLVERS = {
     "kernel": lambda: ng.NaturalGradient(direction=Kernel(), gramian="jacobian"),
     "kernel_batched": lambda: ng.NaturalGradient(direction=Kernel(), gramian="batched", batch=7),
     "kernel_nystrom": lambda: ng.NaturalGradient(
-        direction=Kernel(ng.PCG(ng.Nystrom(test="gaussian"), tol=1e-14, progress=0.0, maxiter=1000)),
+        direction=Kernel(ng.PCG(ng.RowFactor(test="gaussian"), tol=1e-14, min_decrease=0.0, maxiter=1000)),
         damping=ng.damping.LossPower(10.0),
         gramian="jacobian",
     ),

@@ -9,11 +9,11 @@ import pytest
 
 import natgrad as ng
 from natgrad.linalg import factor_preconditioner, nystrom_factor, orthogonal_factor, pcg, pick, sparse_signs
-from natgrad.precondition.base import factored
-from natgrad.precondition.nystrom import FEW, MANY, Width
+from natgrad.precondition.row_factor import FEW, MANY, Width, factored
 from tests.helpers import FAST, poisson, relative
 
 EPS = np.finfo(float).eps
+GOOD = jnp.asarray(True)  # the step was accepted
 
 
 class Tall:
@@ -46,16 +46,16 @@ def graded(p=60, rows=90, decades=14, seed=0):
 
 
 BUILDERS = {
-    "signs": ng.Nystrom("signs", 40, levels=1),
-    "gaussian": ng.Nystrom("gaussian", 40, levels=1),
-    "sampling": ng.Nystrom("sampling", 40, levels=1),
-    "uniform": ng.Nystrom("uniform", 40, levels=1),
-    "rpcholesky": ng.RPCholesky(40, 8),
+    "signs": ng.RowFactor(40, "signs", levels=1),
+    "gaussian": ng.RowFactor(40, "gaussian", levels=1),
+    "sampling": ng.RowFactor(40, "sampling", levels=1),
+    "uniform": ng.RowFactor(40, "uniform", levels=1),
+    "rpcholesky": ng.PivotedRowFactor(40, 8),
 }
 
 
 def build(builder, G, mu, seed=0):
-    return builder.build(G, mu, builder.init(G.size, G.dtype, None), jax.random.key(seed))
+    return builder.build(G, mu, builder.init(G.size, G.dtype, None), jax.random.key(seed))[0]
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -69,8 +69,10 @@ def test_systems_below_the_round_off_of_the_gramian_are_solved(name, gamma):
     x = Vt.T @ (s / (s**2 + mu) * (U.T @ c))
     builder = BUILDERS[name]
     found = build(builder, G, lambda largest: jnp.asarray(mu))
-    inverse = builder.inverse(found, mu)
-    result = pcg(lambda v: G.mv(v) + mu * v, jnp.asarray(A.T @ c), preconditioner=inverse, progress=1e-12, maxiter=60)
+    inverse = found.inverse(mu)
+    result = pcg(
+        lambda v: G.mv(v) + mu * v, jnp.asarray(A.T @ c), preconditioner=inverse, min_decrease=1e-12, maxiter=60
+    )
     assert int(result.iterations) <= 12
     assert np.linalg.norm(A @ (result.x - x)) < 1e-4 * np.linalg.norm(A @ x)
     assert float(found.largest) == pytest.approx(1.0, rel=1e-2)
@@ -80,7 +82,7 @@ def test_systems_below_the_round_off_of_the_gramian_are_solved(name, gamma):
 def test_the_inverse_is_symmetric_and_positive(name):
     G = Tall(graded(decades=6))
     found = build(BUILDERS[name], G, lambda largest: 1e-9 * largest)
-    P = np.asarray(jax.vmap(BUILDERS[name].inverse(found, 1e-9 * found.largest), 1, 1)(jnp.eye(G.size)))
+    P = np.asarray(jax.vmap(found.inverse(1e-9 * found.largest), 1, 1)(jnp.eye(G.size)))
     assert relative(P, P.T) < 1e-8
     assert np.all(np.linalg.eigvalsh((P + P.T) / 2) > 0)
 
@@ -166,7 +168,7 @@ def test_degenerate_gramians_give_finite_inverses(A, name):
     mu = lambda largest: jnp.maximum(10 * EPS * largest, EPS)
     found = build(BUILDERS[name], G, mu)
     for v in (np.ones(20), np.linspace(-1, 1, 20)):
-        z = np.asarray(BUILDERS[name].inverse(found, mu(found.largest))(jnp.asarray(v)))
+        z = np.asarray(found.inverse(mu(found.largest))(jnp.asarray(v)))
         assert np.all(np.isfinite(z))
         assert v @ z > 0
 
@@ -180,31 +182,31 @@ def test_pivots_that_were_not_drawn_are_rows_of_zeros():
 
 
 def test_the_width_follows_the_inner_iterations():
-    builder = ng.Nystrom(max_rank=40, levels=3)
+    builder = ng.RowFactor(max_rank=40, levels=3)
     state = builder.init(1000, jnp.dtype(float), None)
     went = []
     for iterations in (FEW - 1, FEW - 1, FEW - 1, FEW, MANY, MANY + 1, FEW - 1, MANY + 1, MANY + 1, FEW - 1):
-        state = builder.adapt(state, jnp.asarray(iterations))
+        state = builder.adapt(state, jnp.asarray(iterations), GOOD)
         went.append(int(state.index))
     assert went == [0, 0, 0, 0, 0, 1, 1, 2, 2, 2]  # from the narrowest on; what was too narrow is not tried again
-    ample = Width(jnp.asarray(1), jnp.asarray(0), jnp.asarray(True))  # a wider one would have no more directions
-    assert int(builder.adapt(ample, jnp.asarray(MANY + 1)).index) == 1
+    saturated = Width(jnp.asarray(1), jnp.asarray(0), jnp.asarray(True))  # a wider one would have no more directions
+    assert int(builder.adapt(saturated, jnp.asarray(MANY + 1), GOOD).index) == 1
 
 
 def test_all_widths_share_a_compilation():
     problem = poisson(points=60, boundary=20, width=8)
-    builder, traces = ng.Nystrom(max_rank=32, levels=3), []
+    builder, traces = ng.RowFactor(max_rank=32, levels=3), []
 
     def run(problem, state):
         traces.append(1)
         G = ng.gramian(problem, problem.params, "jacobian")
-        found = builder.build(G, lambda largest: 1e-8 * largest, state, jax.random.key(0))
-        return found.rank, builder.keep(found, state)
+        found, state = builder.build(G, lambda largest: 1e-8 * largest, state, jax.random.key(0))
+        return found.rank, state
 
     compiled = jax.jit(run, compiler_options=FAST)
     start = builder.init(problem.num_parameters, problem.dtype, None)
     results = [compiled(problem, replace(start, index=jnp.asarray(level, jnp.int32))) for level in range(3)]
     assert [int(rank) for rank, _ in results] == [8, 16, 32]
     assert [int(width.index) for _, width in results] == [0, 1, 2]
-    assert not any(bool(width.ample) for _, width in results)
+    assert not any(bool(width.saturated) for _, width in results)
     assert len(traces) == 1

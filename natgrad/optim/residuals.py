@@ -19,14 +19,14 @@ DIRECT = 1000  # parameters up to which a Cholesky factorization costs next to n
 SCALING = 1e-8
 
 
-def general(parameters: int) -> NaturalGradient:
+def default_solver(parameters: int) -> NaturalGradient:
     """What `natgrad.interop.optimistix` and `natgrad.interop.optax` use unless told otherwise."""
     if parameters <= DIRECT:
         return NaturalGradient(Direct(scaling=SCALING), LevenbergMarquardt(), gramian="assembled")
     return NaturalGradient(PCG(), LevenbergMarquardt())
 
 
-def local(residual: Callable[[PyTree], PyTree], params: PyTree) -> ResidualFunction:
+def local_problem(residual: Callable[[PyTree], PyTree], params: PyTree) -> ResidualFunction:
     """The problem for one step from the given parameters, with the Jacobian by the cheaper mode."""
     size = lambda tree: sum(leaf.size for leaf in jax.tree.leaves(tree))
     forward = size(params) <= DIRECT and size(params) < size(jax.eval_shape(residual, params))
