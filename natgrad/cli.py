@@ -233,9 +233,9 @@ def table(
     """The error at the plateau and the time to it: optimizers as rows, problems as columns."""
     from natgrad.experiment.files import write
     from natgrad.experiment.runs import find
-    from natgrad.experiment.tables import table as make
+    from natgrad.experiment.tables import document
 
-    text = make(find(runs), form)
+    text = document(find(runs), form)
     if output is None:
         print(text, end="")
     else:

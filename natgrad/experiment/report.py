@@ -17,7 +17,7 @@ import numpy as np
 from natgrad.experiment.files import dumps
 from natgrad.experiment.plots import curve, picture, plateau_dot, styles
 from natgrad.experiment.runs import Group, Run, group
-from natgrad.experiment.tables import table
+from natgrad.experiment.tables import caption, table
 
 POINTS = 400  # of a curve at most
 QUANTITIES = {
@@ -44,6 +44,7 @@ def page(runs: Sequence[Run], *, fields: bool = True) -> str:
     parts = {
         "sections": "\n".join(sections),
         "table": _table(table(runs)),
+        "caption": html.escape(caption(groups)),
         "commands": "\n".join(map(_run, runs)),
         "data": dumps(data).replace("<", "\\u003c"),
     }

@@ -16,6 +16,8 @@ from natgrad.experiment.history import plateau, read
 from natgrad.experiment.optimizers import NAMES
 from natgrad.problem import Problem
 
+MACHINE = {"devices": 1, "memory": None}  # what a run may use, by default
+
 
 @dataclass(frozen=True)
 class Run:
@@ -58,6 +60,17 @@ class Run:
         """{step, time, error}."""
         return plateau(self.column("step"), self.column("time"), self.column(self.norm))
 
+    @property
+    def steps(self) -> int:
+        """How many steps it took."""
+        return len(self.records)
+
+    @property
+    def end(self) -> float | None:
+        """The error that was evaluated last."""
+        errors = self.series(self.norm)[1]
+        return float(errors[-1]) if len(errors) else None
+
     def column(self, name: str) -> np.ndarray:
         """A quantity a step, NaN where it was not recorded; errors by their name, weights by "weights.BLOCK"."""
         if name.startswith("weights."):
@@ -98,19 +111,21 @@ class Run:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in their seeds alone."""
+    """Runs that differ in their seeds alone, one a seed; `repeats` counts the others, which are left out."""
 
     problem: str
     label: str
     runs: tuple[Run, ...]
+    repeats: int = 0
 
     @property
     def optimizer(self) -> str:
         return self.runs[0].optimizer
 
     def quartiles(self, name: str) -> tuple[float, float, float] | None:
-        """Median, first and third quartile of the plateau's `error` or `time`."""
-        values = [run.plateau[name] for run in self.runs if run.plateau[name] is not None]
+        """Median, first and third quartile of the plateau's `error` or `time`, or of the error at the `end`."""
+        found = [run.end if name == "end" else run.plateau[name] for run in self.runs]
+        values = [value for value in found if value is not None]
         if not values:
             return None
         low, middle, high = np.percentile(values, [25, 50, 75])
@@ -148,7 +163,10 @@ def _history(folder: Path) -> Path:
 
 
 def group(runs: Sequence[Run]) -> list[Group]:
-    """Runs sorted by problem and by what else tells them apart, which is in the label."""
+    """Runs sorted by problem and by what else tells them apart, which is in the label.
+
+    A limit such as the number of steps tells nothing apart: of the runs of one seed the one that went furthest counts.
+    """
     mixed = {run.problem for run in runs if len({r.config["preset"] for r in runs if r.problem == run.problem}) > 1}
     title = lambda run: f"{run.problem} ({run.config['preset']})" if run.problem in mixed else run.problem
     groups: dict[tuple[str, str], list[Run]] = {}
@@ -156,7 +174,16 @@ def group(runs: Sequence[Run]) -> list[Group]:
         rivals = [r for r in runs if r.optimizer == run.optimizer and title(r) == title(run)]
         groups.setdefault((title(run), label(run, rivals)), []).append(run)
     order = sorted(groups.items(), key=lambda item: (item[0][0], rank(item[1][0].optimizer)))
-    return [Group(problem, name, tuple(members)) for (problem, name), members in order]
+    return [_group(problem, name, members) for (problem, name), members in order]
+
+
+def _group(problem: str, name: str, members: Sequence[Run]) -> Group:
+    furthest: dict[int, Run] = {}
+    for run in members:
+        seed = run.config["seed"]
+        if seed not in furthest or run.steps > furthest[seed].steps:
+            furthest[seed] = run
+    return Group(problem, name, tuple(furthest.values()), len(members) - len(furthest))
 
 
 def rank(optimizer: str) -> int:
@@ -165,16 +192,25 @@ def rank(optimizer: str) -> int:
 
 
 def label(run: Run, rivals: Sequence[Run]) -> str:
-    """The optimizer, and the options in which its runs differ."""
-    flat = [_options(r) for r in rivals]
-    differing = [key for key in _options(run) if len({repr(options.get(key)) for options in flat}) > 1]
-    extras = [
-        str(_options(run)[key]) if key == "recipe" else f"{key.rpartition('.')[2]}={_options(run)[key]}"
-        for key in differing
-    ]
+    """The optimizer, and the options in which it differs from its plain run, of which nothing was asked but what was
+    asked of all; where there is no such run, or where these differ among themselves, all options that differ."""
+    shared = set.intersection(*map(_asked, rivals))
+    plain = [_options(r) for r in rivals if _asked(r) == shared]
+    compared = plain[:1] if plain and all(options == plain[0] for options in plain) else map(_options, rivals)
+    own, flat = _options(run), list(compared)
+    differing = [key for key in own if any(repr(options.get(key)) != repr(own[key]) for options in flat)]
+    extras = [str(own[key]) if key == "recipe" else f"{key.rpartition('.')[2]}={own[key]}" for key in differing]
     return run.optimizer + (f" ({', '.join(extras)})" if extras else "")
 
 
+def _asked(run: Run) -> set[str]:
+    """What was asked for on the command line, in place of the default."""
+    defaults = {"recipe": "default", **MACHINE}
+    return {*run.config["set"], *(f"{k}={v}" for k, v in _options(run).items() if k in defaults and v != defaults[k])}
+
+
 def _options(run: Run) -> dict[str, Any]:
+    """What makes it another experiment."""
     options = run.config["options"]
-    return {"recipe": run.config["recipe"], **options["problem"], **options["solver"], "steps": run.config["steps"]}
+    machine = {name: run.config.get(name, default) for name, default in MACHINE.items()}
+    return {"recipe": run.config["recipe"], **options["problem"], **options["solver"], **machine}

@@ -16,7 +16,7 @@ import pytest
 from natgrad.experiment import plots
 from natgrad.experiment.report import page
 from natgrad.experiment.runs import find, group
-from natgrad.experiment.tables import table
+from natgrad.experiment.tables import document, table
 from tests.experiment.made_up import made_up
 
 FLOOR = {"nystrom-gaussian": 1e-4, "ngd-full": 2e-4, "adam": 1e-1}
@@ -117,6 +117,92 @@ def test_latex(home, tmp_path):
 def test_breakdowns_are_in_the_table(tmp_path):
     made_up(tmp_path / "run", status="not finite")
     assert "1 of 1 broke down" in table(find([tmp_path]))
+
+
+def cells(runs, **options):
+    """{label: cell} of a table with one problem."""
+    lines = table(runs, **options).splitlines()[2:]
+    return {name.strip(): text.strip() for _, name, text, _ in (line.split("|") for line in lines)}
+
+
+def test_the_default_is_a_row_of_its_own_beside_a_sweep(tmp_path):
+    """`compare`, then `sweep --param gamma --values 0.1,1` where γ is 0.1 anyway: the default's runs stay in the plain
+    row, and no seed counts twice."""
+    for seed in range(2):
+        made_up(tmp_path / f"compare{seed}", seed=seed, floor=1e-4 * (1 + seed), solver={"damping.gamma": 0.1})
+    for gamma in (0.1, 1.0):
+        made_up(tmp_path / f"sweep{gamma}", solver={"damping.gamma": gamma}, more=[f"gamma={gamma}"])
+    runs = find([tmp_path])
+    assert [(g.label, [run.config["seed"] for run in g.runs], g.repeats) for g in group(runs)] == [
+        ("nystrom-gaussian", [0, 1], 1),
+        ("nystrom-gaussian (gamma=1.0)", [0], 0),
+    ]
+    assert "Left out: 1 of the same options and seed" in document(runs)
+    assert "Left out: 1 of the same options and seed" in page(runs, fields=False)
+    assert "Left out" not in document(runs[:2])
+
+
+def test_a_sweep_alone_names_every_value(tmp_path):
+    for gamma in (0.1, 1.0):
+        made_up(tmp_path / f"sweep{gamma}", solver={"damping.gamma": gamma}, more=[f"gamma={gamma}"])
+    assert [g.label for g in group(find([tmp_path]))] == [
+        "nystrom-gaussian (gamma=0.1)",
+        "nystrom-gaussian (gamma=1.0)",
+    ]
+
+
+def test_the_number_of_steps_is_no_row(tmp_path):
+    """Of a seed the run that went furthest counts; the cell says that its runs are not equally long."""
+    for name, seed, steps in (("short", 0, 50), ("long", 0, 100), ("other", 1, 80)):
+        made_up(tmp_path / name, seed=seed, steps=steps)
+    (found,) = group(find([tmp_path]))
+    assert (found.label, found.repeats) == ("nystrom-gaussian", 1)
+    assert {(run.config["seed"], run.steps) for run in found.runs} == {(0, 100), (1, 80)}
+    assert cells(find([tmp_path]))["nystrom-gaussian"].endswith(", of 80 to 100 steps")
+
+
+def test_a_budget_is_a_row(tmp_path):
+    made_up(tmp_path / "one")
+    made_up(tmp_path / "four", devices=4)
+    made_up(tmp_path / "little", memory="1GB")
+    assert [g.label for g in group(find([tmp_path]))] == [
+        "nystrom-gaussian (devices=4)",
+        "nystrom-gaussian (memory=1GB)",
+        "nystrom-gaussian",
+    ]
+
+
+@pytest.mark.parametrize(("form", "arrow"), [("markdown", "→"), ("latex", r"$\to$")])
+def test_the_last_error_stands_beside_the_plateau(tmp_path, form, arrow):
+    """A schedule that comes down late: the plateau in its middle is not where it ended."""
+    for seed in range(2):
+        made_up(tmp_path / f"run{seed}", "adam", seed, floor=1e-1, late=1e-3 * (1 + seed))
+    middle = "$1.50\\times10^{-3}$" if form == "latex" else "1.50e-03"
+    line = next(line for line in table(find([tmp_path]), form).splitlines() if "adam" in line)
+    plateau, _, end = line.partition(arrow)
+    assert ("1.1" in plateau, "1.50" in plateau) == (True, False)
+    assert end.strip().startswith(middle)
+    row = next(csv.DictReader(io.StringIO(table(find([tmp_path]), "csv"))))
+    assert float(row["poisson3d end"]) == pytest.approx(1.5e-3)
+    assert float(row["poisson3d error"]) > 0.1
+
+
+def test_runs_that_did_not_end_are_marked(tmp_path):
+    made_up(tmp_path / "stopped", "adam", status="interrupted")
+    made_up(tmp_path / "whole", "adam", seed=1)
+    (made_up(tmp_path / "running", "bfgs") / "result.json").unlink()
+    found = cells(find([tmp_path]))
+    assert found["adam"].endswith(", 1 of 2 interrupted")
+    assert found["bfgs"].endswith(", 1 of 1 unfinished")
+    rows = {row["optimizer"]: row for row in csv.DictReader(io.StringIO(table(find([tmp_path]), "csv")))}
+    marks = [[rows[name][f"poisson3d {word}"] for word in ("interrupted", "unfinished")] for name in ("adam", "bfgs")]
+    assert marks == [["1", "0"], ["0", "1"]]
+
+
+@pytest.mark.parametrize("status", ["converged", "steps", "target error", "target loss", "time", "stagnation"])
+def test_runs_that_ended_well_are_not_marked(tmp_path, status):
+    made_up(tmp_path / "run", status=status)
+    assert cells(find([tmp_path]))["nystrom-gaussian"].endswith("e-04")
 
 
 def test_medians_and_bands(home):
