@@ -1,6 +1,6 @@
-"""Run folders read back, and sorted for tables and pictures: seeds together, the rest apart."""
+"""Runs read back, from folders or archives, and sorted for tables and pictures: seeds together, the rest apart."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,11 +11,13 @@ import numpy as np
 from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config, prepare
-from natgrad.experiment.files import read_json
-from natgrad.experiment.history import plateau, read
+from natgrad.experiment.files import parse_json
+from natgrad.experiment.history import parse, plateau
 from natgrad.experiment.optimizers import NAMES
+from natgrad.experiment.records import content
 from natgrad.problem import Problem
 
+FILES = ("config.json", "result.json", "history.jsonl")  # of a run, those that are read
 MACHINE = {"devices": 1, "memory": None}  # what a run may use, by default
 
 
@@ -63,7 +65,7 @@ class Run:
     @property
     def steps(self) -> int:
         """How many steps it took."""
-        return len(self.records)
+        return int(self.records[-1]["step"]) if self.records else 0
 
     @property
     def end(self) -> float | None:
@@ -93,20 +95,23 @@ class Run:
 
     def restore(self) -> tuple[Problem, Any]:
         """The problem, and the parameters of the last checkpoint."""
+        checkpoints = checkpoint.files(self.folder / "checkpoint")
+        if not checkpoints:
+            raise ValueError(f"{self.folder} has no checkpoint to draw from")
         config = Config(
             **{name: self.config[name] for name in ("problem", "optimizer", "preset", "recipe", "seed", "steps")},
             evaluate_every=self.config["evaluate_every"],
             settings=tuple(self.config["set"]),
         )
         prepared = prepare(config, {"gramian": self.config["gramian"]})
-        for path in checkpoint.files(self.folder / "checkpoint"):
+        for path in checkpoints:
             try:
                 return prepared.problem, checkpoint.load_first(
                     path, self.config["fingerprint"], prepared.problem.params
                 )
             except ValueError:
                 continue
-        raise ValueError(f"{self.folder} has no checkpoint to draw from")
+        raise ValueError(f"no checkpoint of {self.folder} can be used")
 
 
 @dataclass(frozen=True)
@@ -133,33 +138,40 @@ class Group:
 
 
 def find(paths: Iterable[Path]) -> list[Run]:
-    """All runs in the given folders and below them, each once."""
+    """All runs in the given folders, and below them, and in the given archives, each once."""
     found: dict[Path, Run] = {}
-    for path in paths:
-        if not Path(path).is_dir():
-            raise ValueError(f"there is no folder {path}: give run folders, or folders of run folders")
-        configs = sorted(Path(path).rglob("config.json"))
-        runs = [config.parent for config in configs if _history(config.parent).exists()]
+    for path in map(Path, paths):
+        runs = _runs(path)
         if not runs:
             raise ValueError(f"there is no run in {path}: `natgrad run` makes one")
-        for folder in runs:
-            found.setdefault(folder.resolve(), load(folder))
+        for run in runs:
+            found.setdefault(run.folder.resolve(), run)
     return list(found.values())
 
 
 def load(folder: Path) -> Run:
     """One run; ValueError, in one line, where its files are not those of a run."""
-    config = read_json(folder / "config.json")
-    if missing := {"problem", "optimizer", "options", "seed", "fingerprint"} - set(config):
-        raise ValueError(f"{folder / 'config.json'} is not a run's: it lacks {', '.join(sorted(missing))}")
-    result = read_json(folder / "result.json") if (folder / "result.json").exists() else {}
-    return Run(folder, config, result, read(_history(folder)))
+    folder = Path(folder)
+    files = content(folder, *FILES)
+    if missing := [name for name in ("config.json", "history.jsonl") if folder / name not in files]:
+        raise ValueError(f"there is no run in {folder}: it lacks {' and '.join(missing)}")
+    return _run(folder, files)
 
 
-def _history(folder: Path) -> Path:
-    """The history of a run, which may have been compressed (`gzip history.jsonl`)."""
-    packed = folder / "history.jsonl.gz"
-    return packed if packed.exists() else folder / "history.jsonl"
+def _runs(source: Path) -> list[Run]:
+    """Those whose history is there."""
+    files = content(source, *FILES)
+    folders = [path.parent for path in files if path.name == "config.json"]
+    return [_run(folder, files) for folder in folders if folder / "history.jsonl" in files]
+
+
+def _run(folder: Path, files: Mapping[Path, bytes]) -> Run:
+    config, result, history = (folder / name for name in FILES)
+    known = parse_json(files[config], config)
+    if missing := {"problem", "optimizer", "options", "seed", "fingerprint"} - set(known):
+        raise ValueError(f"{config} is not a run's: it lacks {', '.join(sorted(missing))}")
+    ended = parse_json(files[result], result) if result in files else {}
+    return Run(folder, known, ended, parse(files[history], history))
 
 
 def group(runs: Sequence[Run]) -> list[Group]:
