@@ -1,10 +1,11 @@
 """The paper's comparison, nine optimizers on five problems, beside the paper's own numbers: a table and a figure.
 
-    python -m benchmarks.published [results/published] [--default results/paper] [--figure docs/img/published.png]
+    python -m benchmarks.published [RUNS] [--default RUNS] [--figure docs/img/published.png]
 
-The runs are those of `natgrad run PROBLEM --preset paper --recipe published --optimizer OPTIMIZER --seed SEED`. A cell
-has the paper's error, then the median over the seeds at the last step that all of them took, and, where one went on
-alone, its own last error. A second table has seeds 0, 1 and 2 of the default recipe.
+The runs are those of `natgrad run PROBLEM --preset paper --recipe published --optimizer OPTIMIZER --seed SEED`, by
+default those in results/published.tar.xz, and those of the default recipe in results/paper.tar.xz. A cell has the
+paper's error, then the median over the seeds at the last step that all of them took, and, where one went on alone, its
+own last error. A second table has seeds 0, 1 and 2 of the default recipe.
 """
 
 import argparse
@@ -110,8 +111,8 @@ def figure(published: list[Run], default: list[Run], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", type=Path, nargs="?", default=Path("results/published"))
-    parser.add_argument("--default", type=Path, default=Path("results/paper"))
+    parser.add_argument("runs", type=Path, nargs="?", default=Path("results/published.tar.xz"))
+    parser.add_argument("--default", type=Path, default=Path("results/paper.tar.xz"))
     parser.add_argument("--figure", type=Path)
     arguments = parser.parse_args()
     published, default = find([arguments.runs]), find([arguments.default])

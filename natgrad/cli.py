@@ -45,7 +45,7 @@ Memory = Annotated[str | None, typer.Option(help="What a device may use, e.g. 8G
 Coordinator = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Of process 0, for several processes.")]
 ProcessId = Annotated[int | None, typer.Option(help="Which of them this one is, from 0.")]
 NumProcesses = Annotated[int | None, typer.Option(help="How many processes there are.")]
-Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders of run folders.")]
+Runs = Annotated[list[Path], typer.Argument(help="Run folders, folders of run folders, or archives (.tar.xz).")]
 
 
 def _version(asked: bool) -> None:
@@ -235,9 +235,9 @@ def table(
     """The error at the plateau and the time to it: optimizers as rows, problems as columns."""
     from natgrad.experiment.files import write
     from natgrad.experiment.runs import find
-    from natgrad.experiment.tables import table as make
+    from natgrad.experiment.tables import document
 
-    text = make(find(runs), form)
+    text = document(find(runs), form)
     if output is None:
         print(text, end="")
     else:
@@ -259,7 +259,7 @@ def plot(
 
     setup(cache=True)
     found = find(runs)
-    folder = out or (found[0].folder / "plots" if len(found) == 1 else Path("plots"))
+    folder = out or (found[0].folder / "plots" if len(found) == 1 and found[0].folder.is_dir() else Path("plots"))
     for path in draw(found, folder, fields=fields):
         speaker(quiet)(f"wrote {path}")
 

@@ -27,6 +27,7 @@ def home(tmp_path, monkeypatch):
     (tmp_path / "a-file").write_text("mine")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("mine")
+    (tmp_path / "half.tar.xz").write_bytes(b"\xfd7zXZ\x00")
     return tmp_path
 
 
@@ -135,6 +136,8 @@ COMMANDS = [
     ("table nowhere", "no folder nowhere"),
     ("table a-file", "no folder a-file"),
     ("table empty", "no run in empty"),
+    ("table half.tar.xz", "cannot read half.tar.xz: it is not a whole archive"),
+    ("table no.tar.xz", "no folder no.tar.xz, nor an archive"),
     ("table run --format html", "unknown format 'html'"),
     ("table run -o empty", "empty is a folder"),
     ("table run -o no/where.md", "does not exist"),

@@ -92,14 +92,6 @@ def first(history: list[dict[str, Any]], error: float, norm: str, clock: str) ->
     return None
 
 
-def load(folder: Path) -> list[dict[str, Any]]:
-    """The runs in a folder, by file name."""
-    paths = sorted(Path(folder).glob("*.json"))
-    if not paths:
-        raise ValueError(f"no runs in {folder}: it has no *.json file")
-    return [json.loads(path.read_text()) for path in paths]
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(entry) for key, entry in value.items()}

@@ -5,7 +5,8 @@
 Each package runs in an environment of its own, made on the first call under `--cache` with the versions below, one run
 after the other on the whole machine. Same network, start, points, weights and float64 for all (see `case`); the
 settings of the packages are in their `on_…` files. Clocks start after imports and stop while errors are evaluated.
-Writes runs as JSON, `table.md` and `errors.png`. Times are those of a quiet machine, or they mean nothing.
+Writes runs as JSON, `table.md` and `errors.png`; with `--report results/packages.tar.xz` the latter two, of the kept
+runs. Times are those of a quiet machine, or they mean nothing.
 """
 
 import argparse
@@ -20,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import case
-from benchmarks.peers.record import first, load
-from benchmarks.peers.table import markdown, number
+from benchmarks.peers.record import first
+from benchmarks.peers.table import load, markdown, number
 
 ROOT = Path(__file__).parents[2]
 ERRORS = (1e-3, 1e-4, 1e-5)
@@ -161,11 +162,11 @@ def main() -> None:
     parser.add_argument("--stop-at", type=float, default=5e-6, help="relative L² error at which a run ends")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "natgrad-peers")
-    parser.add_argument("--only-report", action="store_true", help="table and figure of the runs in --out")
+    parser.add_argument("--report", type=Path, metavar="RUNS", help="train nothing: table and figure of these runs")
     options = parser.parse_args()
     out = options.out.resolve()
     (out / "runs").mkdir(parents=True, exist_ok=True)
-    if not options.only_report:
+    if options.report is None:
         pythons = {peer: environment(peer, options.cache.resolve()) for peer in options.peers}
         for problem in options.problems:
             path = out / "cases" / f"{problem}.npz"
@@ -179,7 +180,7 @@ def main() -> None:
                     print(f"{problem:10s} {peer:8s} {method:8s} {best:8.1e} {run['status']}, {took:.0f} s", flush=True)
     names = [(peer, method) for peer in PEERS for method in PEERS[peer][1]]
     order = lambda run: (case.PROBLEMS.index(run["problem"]), names.index((run["peer"], run["setting"])))
-    runs = sorted(load(out / "runs"), key=order)
+    runs = sorted(load(options.report or out / "runs"), key=order)
     text = report(runs)
     (out / "table.md").write_text(text)
     figure(runs, out / "errors.png")

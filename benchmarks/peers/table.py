@@ -1,6 +1,6 @@
 """Runs of `natgrad_runs` and `randngd_runs` as a table: seconds to the paper's best error, problem by problem.
 
-    python -m benchmarks.peers.table DIR [--error poisson3d=1e-6 …]
+    python -m benchmarks.peers.table results/peers.tar.xz [--error poisson3d=1e-6 …]
 
 Two times a run: of stepping alone, and of everything, compilation included. Where several seeds were run, the median;
 a run that never came so far counts as infinitely long. The ratios are to natgrad's default.
@@ -12,7 +12,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.record import first, load
+from benchmarks.peers.record import first
+from natgrad.experiment.files import parse_json
+from natgrad.experiment.records import content
 
 #: The best relative H¹ error of the paper's table, whichever the optimizer.
 TARGETS = {"poisson3d": 1.56e-6, "heat3d": 1.75e-6, "kovasznay": 5.45e-7, "deepritz2d": 1.60e-5, "drt2d": 6.60e-5}
@@ -54,6 +56,14 @@ def rows(runs: list[dict[str, Any]], targets: dict[str, float]) -> list[tuple[st
     return table
 
 
+def load(source: Path) -> list[dict[str, Any]]:
+    """The runs in a folder or an archive, by file name."""
+    runs = [parse_json(data, path) for path, data in content(source, "*.json").items() if path.parent == source]
+    if not runs:
+        raise ValueError(f"no runs in {source}: it has no *.json file")
+    return runs
+
+
 def name(run: dict[str, Any]) -> str:
     """What a row is called: package, setting, and the options of the problem where there are some."""
     return " ".join([run["peer"], run["setting"], *run.get("options", [])])
@@ -85,11 +95,11 @@ def markdown(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("runs", type=Path, help="a folder or an archive")
     parser.add_argument("--error", nargs="*", default=[], metavar="PROBLEM=ERROR")
     options = parser.parse_args()
     targets = TARGETS | {key: float(value) for key, value in (pair.split("=", 1) for pair in options.error)}
-    runs = load(options.folder)
+    runs = load(options.runs)
     facts = {(run["device"], run["dtype"], run["preset"], *run["versions"].items()) for run in runs}
     print(markdown(HEAD, rows(runs, targets)))
     for device, dtype, preset, *packages in sorted(facts, key=str):

@@ -12,6 +12,7 @@ from natgrad import zoo
 from natgrad.experiment.runs import Run
 
 SIZE = 101
+CORNER = 1.0  # per cent of a picture that may lie beyond its colours, at either end
 SLICES = (0.25, 0.5, 0.75)  # of the range of a coordinate that is held fixed, in a problem with one field
 
 
@@ -72,7 +73,7 @@ def _row(
     ours = on_grid(u)
     theirs = None if exact is None else on_grid(exact)
     shown = ours if theirs is None else theirs
-    limits = (float(np.nanmin(shown)), float(np.nanmax(shown)))
+    limits = robust(shown)
     names = [view.coordinates[i] for i in free]
     labels = (names[0], names[1] if len(names) > 1 else name)
     spans = [float(line[-1] - line[0]) for line in lines]
@@ -81,9 +82,35 @@ def _row(
     place = f" at {where}" if where else ""
 
     def panel(title: str, values: np.ndarray, signed: bool = False) -> Panel:
-        return Panel(title, labels, lines[0], lines[1] if len(lines) > 1 else None, values, limits, signed, aspect)
+        colours = around_zero(values) if signed else limits
+        return Panel(title, labels, lines[0], lines[1] if len(lines) > 1 else None, values, colours, signed, aspect)
 
     row = [panel(f"{name}{place}", ours)]
     if theirs is not None:
         row += [panel(f"exact {name}{place}", theirs), panel("difference", ours - theirs, signed=True)]
     return row
+
+
+def robust(values: np.ndarray) -> tuple[float, float]:
+    """The range of the colours: all values, but for a corner that alone makes it more than twice as wide at its end."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return 0.0, 1.0
+    low, high = np.percentile(finite, [CORNER, 100 - CORNER])
+    width = high - low
+    low = low if finite.min() < low - width < low else finite.min()
+    high = high if finite.max() > high + width > high else finite.max()
+    return float(low), float(high)
+
+
+def around_zero(values: np.ndarray) -> tuple[float, float]:
+    """The same for a difference, with zero in the middle."""
+    bound = robust(np.concatenate([np.abs(values), -np.abs(values)]))[1] or 1.0
+    return -bound, bound
+
+
+def beyond(values: np.ndarray, limits: tuple[float, float]) -> str:
+    """At which ends of the colours there are values clearly beyond them, as matplotlib says it."""
+    margin = 0.01 * (limits[1] - limits[0])
+    below, above = bool((values < limits[0] - margin).any()), bool((values > limits[1] + margin).any())
+    return {(True, True): "both", (True, False): "min", (False, True): "max"}.get((below, above), "neither")

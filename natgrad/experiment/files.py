@@ -58,10 +58,18 @@ def plain(value: Any) -> Any:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file; ValueError, in one line, where there is none."""
     try:
-        value = json.loads(Path(path).read_text())
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not valid JSON"
-        raise ValueError(f"cannot read {path}: {reason}") from error
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from error
+    return parse_json(data, path)
+
+
+def parse_json(data: bytes, path: Path) -> dict[str, Any]:
+    """A JSON object from the bytes of a file."""
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise ValueError(f"cannot read {path}: it is not valid JSON") from error
     if not isinstance(value, dict):
         raise ValueError(f"cannot read {path}: it is not a JSON object")
     return value

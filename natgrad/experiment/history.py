@@ -4,7 +4,6 @@ A plateau is the first iteration after which the error does not fall by more tha
 iterations (section 5.3 of the paper). A start without progress is none: the error must have fallen by 10 % before.
 """
 
-import gzip
 import hashlib
 import json
 import math
@@ -80,9 +79,14 @@ def matches(path: Path, mark: dict[str, Any]) -> bool:
 
 
 def read(path: Path, length: int = -1) -> list[dict[str, Any]]:
-    """The records of a history (its first `length` bytes); what is null becomes NaN, a last half line is left out."""
-    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-        lines = file.read(length).split(b"\n")[:-1]
+    """The records of a history (of its first `length` bytes)."""
+    with open(path, "rb") as file:
+        return parse(file.read(length), path)
+
+
+def parse(data: bytes, path: Path) -> list[dict[str, Any]]:
+    """The records in the bytes of a history; what is null becomes NaN, a last half line is left out."""
+    lines = data.split(b"\n")[:-1]
     try:
         records = [json.loads(line) for line in lines]
         if any(set(KEYS) - set(record) for record in records):

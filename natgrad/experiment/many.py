@@ -9,7 +9,7 @@ from natgrad.experiment.config import Config, difference, prepare, resolve
 from natgrad.experiment.files import read_json, write
 from natgrad.experiment.run import Say, check_folder, run
 from natgrad.experiment.runs import load
-from natgrad.experiment.tables import table
+from natgrad.experiment.tables import document
 from natgrad.parallel import by_first, first
 
 
@@ -111,9 +111,9 @@ def overview(folders: Sequence[Path], out: Path, quiet: bool) -> None:
     runs = [load(folder) for folder in folders if (folder / "result.json").exists()]
     out.mkdir(parents=True, exist_ok=True)
     for form, name in (("markdown", "table.md"), ("csv", "table.csv"), ("latex", "table.tex")):
-        write(out / name, table(runs, form))
+        write(out / name, document(runs, form))
     pictures = plot(runs, out, fields=False)
-    speaker(quiet)(table(runs) + "\n".join(f"wrote {path}" for path in (*pictures, out / "table.md")))
+    speaker(quiet)(document(runs) + "\n".join(f"wrote {path}" for path in (*pictures, out / "table.md")))
 
 
 def sentence(result: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from natgrad.experiment.fields import Panel, panels
+from natgrad.experiment.fields import Panel, beyond, panels
 from natgrad.experiment.runs import Group, Run, group
 from natgrad.extras import needs
 
@@ -21,10 +21,11 @@ FIXED = {
     )
 }  # fmt: skip
 GRID = 200  # points of a curve over time
+SPREAD = 10.0  # between what is seen on a linear axis
 INTERNALS = (
-    ("rank", "rank ℓ", "linear"),
+    ("rank", "rank ℓ", "count"),
     ("mu", "damping μ", "log"),
-    ("inner_iterations", "inner iterations", "linear"),
+    ("inner_iterations", "inner iterations", "count"),
     ("step_size", "step size α", "log"),
 )
 
@@ -68,7 +69,7 @@ def convergence(groups: Sequence[Group], path: Path) -> Path:
             if (dot := plateau_dot(g, against)) is not None:
                 axis.plot(*dot, style["marker"], color=style["color"], markersize=7, markeredgecolor="white", zorder=5)
         axis.set(yscale="log", xlabel="iterations" if against == "step" else "time stepping [s]")
-        if _spread(groups, against) > 20:
+        if logarithmic(groups, against):
             axis.set_xscale("log")
     axes[0].set_ylabel(title)
     return _finish(figure, axes[0], groups, path)
@@ -83,7 +84,7 @@ def losses(groups: Sequence[Group], path: Path) -> Path:
                 x, _, middle, _ = curve(g, name, against)
                 axis.plot(x, middle, label=g.label + end, **{**_line(style), "linestyle": line})
         axis.set(yscale="log", xlabel="iterations" if against == "step" else "time stepping [s]")
-        if _spread(groups, against) > 20:
+        if logarithmic(groups, against):
             axis.set_xscale("log")
     axes[0].set_ylabel("loss")
     return _finish(figure, axes[0], groups, path)
@@ -93,14 +94,22 @@ def internals(groups: Sequence[Group], path: Path) -> Path:
     """Rank, damping, inner iterations and step size over the iterations."""
     groups = [g for g in groups if any(np.isfinite(run.column("mu")).any() for run in g.runs)]
     figure, axes = _subplots(2, 2, (10.5, 6.4), sharex=True)
-    for axis, (name, title, scale) in zip(axes.flat, INTERNALS, strict=True):
+    for axis, (name, title, kind) in zip(axes.flat, INTERNALS, strict=True):
+        positive = []  # the least and the greatest of each line
         for g, style in zip(groups, styles(groups), strict=True):
-            x, low, middle, high = curve(g, name, "step")
-            keep = middle > 0 if scale == "log" else np.ones_like(middle, bool)
+            x, low, middle, high = binned(*curve(g, name, "step"))
+            keep = middle > 0 if kind == "log" else np.ones_like(middle, bool)
             axis.plot(x[keep], middle[keep], label=g.label, **{**_line(style), "linewidth": 1.2})
-            if len(g.runs) > 1:
+            if not np.array_equal(low, high):
                 axis.fill_between(x[keep], low[keep], high[keep], color=style["color"], alpha=0.18, linewidth=0)
-        axis.set(yscale=scale, ylabel=title)
+            if (middle > 0).any():
+                positive.append((float(middle[middle > 0].min()), float(middle.max())))
+        axis.set(ylabel=title)
+        if kind == "log":
+            axis.set_yscale("log")
+        elif positive and max(high for _, high in positive) > SPREAD * min(high for _, high in positive):
+            axis.set_yscale("symlog", linthresh=min(low for low, _ in positive))  # a count may be zero
+            axis.set_ylim(bottom=0)
     for axis in axes[-1]:
         axis.set_xlabel("iterations")
     return _finish(figure, axes.flat[0], groups, path)
@@ -134,17 +143,12 @@ def picture(rows: Sequence[Sequence[Panel]], title: str, path: Path) -> Path:
             if panel.values.ndim == 1:
                 axis.plot(panel.x, panel.values, color=COLORS[0])
             else:
-                bound = float(np.nanmax(np.abs(panel.values))) or 1.0
-                limits = (
-                    {"vmin": -bound, "vmax": bound}
-                    if panel.signed
-                    else {"vmin": panel.limits[0], "vmax": panel.limits[1]}
-                )
+                low, high = panel.limits
                 mesh = axis.pcolormesh(
                     panel.x, panel.y, panel.values, cmap="RdBu_r" if panel.signed else "viridis", shading="auto",
-                    rasterized=True, **limits,
+                    rasterized=True, vmin=low, vmax=high,
                 )  # fmt: skip
-                bar = figure.colorbar(mesh, ax=axis, shrink=0.9)
+                bar = figure.colorbar(mesh, ax=axis, shrink=0.9, extend=beyond(panel.values, panel.limits))
                 if panel.signed:
                     bar.formatter.set_powerlimits((-2, 2))
                 axis.set_aspect("equal" if 0.3 < panel.aspect < 3 else "auto")
@@ -205,9 +209,21 @@ def curve(g: Group, name: str, against: str) -> tuple[np.ndarray, ...]:
     return grid, low, middle, high
 
 
-def _spread(groups: Sequence[Group], against: str) -> float:
+def binned(x: np.ndarray, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A curve with more points than can be told apart, as medians and quartiles of neighbours."""
+    if len(x) <= 2 * GRID:
+        return x, low, middle, high
+    parts = np.array_split(np.arange(len(x)), GRID)
+    whole = lambda values, share: np.array([np.percentile(values[part], share) for part in parts])
+    return whole(x, 50), whole(low, 25), whole(middle, 50), whole(high, 75)
+
+
+def logarithmic(groups: Sequence[Group], against: str) -> bool:
+    """Whether the axis of steps or times is: where one group is at its plateau before a tenth of another's end."""
     ends = [run.column(against)[-1] for g in groups for run in g.runs if run.records]
-    return max(ends) / max(min(ends), 1e-9) if ends else 1.0
+    dots = [plateau_dot(g, against) for g in groups]
+    done = [dot[0] for dot in dots if dot is not None] or ends
+    return bool(ends) and max(ends) > SPREAD * max(min(done), 1e-9)
 
 
 def styles(groups: Sequence[Group]) -> list[dict[str, Any]]:

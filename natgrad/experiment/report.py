@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from natgrad.experiment.files import dumps
-from natgrad.experiment.plots import curve, picture, plateau_dot, styles
+from natgrad.experiment.plots import curve, logarithmic, picture, plateau_dot, styles
 from natgrad.experiment.runs import Group, Run, group
-from natgrad.experiment.tables import table
+from natgrad.experiment.tables import caption, remarks, seconds
 
 POINTS = 400  # of a curve at most
 QUANTITIES = {
@@ -36,15 +36,16 @@ def page(runs: Sequence[Run], *, fields: bool = True) -> str:
     for index, problem in enumerate(dict.fromkeys(g.problem for g in groups)):
         members = [g for g in groups if g.problem == problem]
         data[f"chart{index}"] = _chart(members)
-        pictures = "".join(_figure(g, g is members[0]) for g in members) if fields else ""
         sections.append(
-            f'<section><h2>{html.escape(problem)}</h2><div class="chart" id="chart{index}"></div>{pictures}</section>'
+            f"<section><h2>{html.escape(problem)}</h2>{_table(members)}"
+            f'<div class="chart" id="chart{index}"></div>{_figures(members) if fields else ""}</section>'
         )
     template = resources.files("natgrad.experiment").joinpath("report.html").read_text()
     parts = {
         "sections": "\n".join(sections),
-        "table": _table(table(runs)),
+        "caption": html.escape(caption(groups)),
         "commands": "\n".join(map(_run, runs)),
+        "count": str(len(runs)),
         "data": dumps(data).replace("<", "\\u003c"),
     }
     for name, text in parts.items():
@@ -67,7 +68,8 @@ def _chart(groups: Sequence[Group]) -> dict[str, Any]:
         entry = {"label": g.label, "color": style["color"], "dash": DASHES[style["linestyle"]]}
         series.append({**entry, "curves": curves, "dots": dots, "seeds": len(g.runs)})
     names = {name: title for name, title in QUANTITIES.items() if any(name in s["curves"] for s in series)}
-    return {"series": series, "quantities": names, "norm": groups[0].runs[0].norm}
+    wide = {against: logarithmic(groups, against) for against in ("step", "time")}
+    return {"series": series, "quantities": names, "norm": groups[0].runs[0].norm, "wide": wide}
 
 
 def _thin(values: np.ndarray) -> np.ndarray:
@@ -81,15 +83,24 @@ def _short(value: float) -> float | None:
     return float(f"{value:.5g}") if np.isfinite(value) else None
 
 
+def _figures(groups: Sequence[Group]) -> str:
+    """The fields of each group's first run, and, folded, why there are none of others."""
+    shown, excuses = list[str](), list[str]()
+    for g in groups:
+        try:
+            shown.append(_figure(g, unfolded=not shown))
+        except ValueError as error:
+            excuses.append(f"<li>{html.escape(g.label)}: {html.escape(str(error))}</li>")
+    folded = f"<details><summary>Fields that cannot be drawn</summary><ul>{''.join(excuses)}</ul></details>"
+    return "".join(shown) + (folded if excuses else "")
+
+
 def _figure(g: Group, unfolded: bool) -> str:
     """The fields of a group's first run, embedded."""
     from natgrad.experiment.fields import panels
 
     with tempfile.TemporaryDirectory() as folder:
-        try:
-            path = picture(panels(g.runs[0]), "", Path(folder) / "fields.png")
-        except ValueError as error:
-            return f"<p>{html.escape(str(error))}</p>"
+        path = picture(panels(g.runs[0]), "", Path(folder) / "fields.png")
         code = base64.b64encode(path.read_bytes()).decode()
     title = f"{g.label}, seed {g.runs[0].config['seed']}"
     return (
@@ -99,11 +110,28 @@ def _figure(g: Group, unfolded: bool) -> str:
     )
 
 
-def _table(markdown: str) -> str:
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in markdown.strip().splitlines()]
-    head, *body = [row for i, row in enumerate(rows) if i != 1]
-    line = lambda row, tag: "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
-    return f"<table><thead>{line(head, 'th')}</thead><tbody>{''.join(line(row, 'td') for row in body)}</tbody></table>"
+def _table(groups: Sequence[Group]) -> str:
+    """A problem's optimizers, one a row, in columns narrow enough for a phone; quartiles and remarks in small print."""
+    columns = {"error": ("at the plateau", _error), "time": ("seconds to it", seconds), "end": ("at the end", _error)}
+    rows = []
+    for g in groups:
+        cells = []
+        for name, (_, form) in columns.items():
+            middle, *spread = g.quartiles(name) or ("–",)
+            number = middle if isinstance(middle, str) else form(middle)
+            small = f"<small>{form(spread[0])} – {form(spread[1])}</small>" if len(g.runs) > 1 and spread else ""
+            cells.append(f"<td>{number}{small}</td>")
+        notes = "".join(f"<small>{html.escape(note)}</small>" for note in remarks(g))
+        seeds = f"<small>{len(g.runs)} seeds</small>" if len(g.runs) > 1 else ""
+        rows.append(f"<tr><th>{html.escape(g.label)}{seeds}{notes}</th>{''.join(cells)}</tr>")
+    head = "".join(f"<th>{title}</th>" for title, _ in columns.values())
+    return f"<table><thead><tr><th>optimizer</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _error(value: float) -> str:
+    """Three figures, in the shortest form."""
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return f"{mantissa}e{int(exponent)}" if int(exponent) else mantissa
 
 
 def _run(run: Run) -> str:

@@ -1,6 +1,6 @@
-"""Run folders read back, and sorted for tables and pictures: seeds together, the rest apart."""
+"""Runs read back, from folders or archives, and sorted for tables and pictures: seeds together, the rest apart."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +11,14 @@ import numpy as np
 from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config, prepare
-from natgrad.experiment.files import read_json
-from natgrad.experiment.history import plateau, read
+from natgrad.experiment.files import parse_json
+from natgrad.experiment.history import parse, plateau
 from natgrad.experiment.optimizers import NAMES
+from natgrad.experiment.records import content
 from natgrad.problem import Problem
+
+FILES = ("config.json", "result.json", "history.jsonl")  # of a run, those that are read
+MACHINE = {"devices": 1, "memory": None}  # what a run may use, by default
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,17 @@ class Run:
         """{step, time, error}."""
         return plateau(self.column("step"), self.column("time"), self.column(self.norm))
 
+    @property
+    def steps(self) -> int:
+        """How many steps it took."""
+        return int(self.records[-1]["step"]) if self.records else 0
+
+    @property
+    def end(self) -> float | None:
+        """The error that was evaluated last."""
+        errors = self.series(self.norm)[1]
+        return float(errors[-1]) if len(errors) else None
+
     def column(self, name: str) -> np.ndarray:
         """A quantity a step, NaN where it was not recorded; errors by their name, weights by "weights.BLOCK"."""
         if name.startswith("weights."):
@@ -80,37 +95,42 @@ class Run:
 
     def restore(self) -> tuple[Problem, Any]:
         """The problem, and the parameters of the last checkpoint."""
+        checkpoints = checkpoint.files(self.folder / "checkpoint")
+        if not checkpoints:
+            raise ValueError(f"{self.folder} has no checkpoint to draw from")
         config = Config(
             **{name: self.config[name] for name in ("problem", "optimizer", "preset", "recipe", "seed", "steps")},
             evaluate_every=self.config["evaluate_every"],
             settings=tuple(self.config["set"]),
         )
         prepared = prepare(config, {"plan": self.config.get("plan")})
-        for path in checkpoint.files(self.folder / "checkpoint"):
+        for path in checkpoints:
             try:
                 return prepared.problem, checkpoint.load_first(
                     path, self.config["fingerprint"], prepared.problem.params
                 )
             except ValueError:
                 continue
-        raise ValueError(f"{self.folder} has no checkpoint to draw from")
+        raise ValueError(f"no checkpoint of {self.folder} can be used")
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in their seeds alone."""
+    """Runs that differ in their seeds alone, one a seed; `repeats` counts the others, which are left out."""
 
     problem: str
     label: str
     runs: tuple[Run, ...]
+    repeats: int = 0
 
     @property
     def optimizer(self) -> str:
         return self.runs[0].optimizer
 
     def quartiles(self, name: str) -> tuple[float, float, float] | None:
-        """Median, first and third quartile of the plateau's `error` or `time`."""
-        values = [run.plateau[name] for run in self.runs if run.plateau[name] is not None]
+        """Median, first and third quartile of the plateau's `error` or `time`, or of the error at the `end`."""
+        found = [run.end if name == "end" else run.plateau[name] for run in self.runs]
+        values = [value for value in found if value is not None]
         if not values:
             return None
         low, middle, high = np.percentile(values, [25, 50, 75])
@@ -118,37 +138,47 @@ class Group:
 
 
 def find(paths: Iterable[Path]) -> list[Run]:
-    """All runs in the given folders and below them, each once."""
+    """All runs in the given folders, and below them, and in the given archives, each once."""
     found: dict[Path, Run] = {}
-    for path in paths:
-        if not Path(path).is_dir():
-            raise ValueError(f"there is no folder {path}: give run folders, or folders of run folders")
-        configs = sorted(Path(path).rglob("config.json"))
-        runs = [config.parent for config in configs if _history(config.parent).exists()]
+    for path in map(Path, paths):
+        runs = _runs(path)
         if not runs:
             raise ValueError(f"there is no run in {path}: `natgrad run` makes one")
-        for folder in runs:
-            found.setdefault(folder.resolve(), load(folder))
+        for run in runs:
+            found.setdefault(run.folder.resolve(), run)
     return list(found.values())
 
 
 def load(folder: Path) -> Run:
     """One run; ValueError, in one line, where its files are not those of a run."""
-    config = read_json(folder / "config.json")
-    if missing := {"problem", "optimizer", "options", "seed", "fingerprint"} - set(config):
-        raise ValueError(f"{folder / 'config.json'} is not a run's: it lacks {', '.join(sorted(missing))}")
-    result = read_json(folder / "result.json") if (folder / "result.json").exists() else {}
-    return Run(folder, config, result, read(_history(folder)))
+    folder = Path(folder)
+    files = content(folder, *FILES)
+    if missing := [name for name in ("config.json", "history.jsonl") if folder / name not in files]:
+        raise ValueError(f"there is no run in {folder}: it lacks {' and '.join(missing)}")
+    return _run(folder, files)
 
 
-def _history(folder: Path) -> Path:
-    """The history of a run, which may have been compressed (`gzip history.jsonl`)."""
-    packed = folder / "history.jsonl.gz"
-    return packed if packed.exists() else folder / "history.jsonl"
+def _runs(source: Path) -> list[Run]:
+    """Those whose history is there."""
+    files = content(source, *FILES)
+    folders = [path.parent for path in files if path.name == "config.json"]
+    return [_run(folder, files) for folder in folders if folder / "history.jsonl" in files]
+
+
+def _run(folder: Path, files: Mapping[Path, bytes]) -> Run:
+    config, result, history = (folder / name for name in FILES)
+    known = parse_json(files[config], config)
+    if missing := {"problem", "optimizer", "options", "seed", "fingerprint"} - set(known):
+        raise ValueError(f"{config} is not a run's: it lacks {', '.join(sorted(missing))}")
+    ended = parse_json(files[result], result) if result in files else {}
+    return Run(folder, known, ended, parse(files[history], history))
 
 
 def group(runs: Sequence[Run]) -> list[Group]:
-    """Runs sorted by problem and by what else tells them apart, which is in the label."""
+    """Runs sorted by problem and by what else tells them apart, which is in the label.
+
+    A limit such as the number of steps tells nothing apart: of the runs of one seed the one that went furthest counts.
+    """
     mixed = {run.problem for run in runs if len({r.config["preset"] for r in runs if r.problem == run.problem}) > 1}
     title = lambda run: f"{run.problem} ({run.config['preset']})" if run.problem in mixed else run.problem
     groups: dict[tuple[str, str], list[Run]] = {}
@@ -156,7 +186,16 @@ def group(runs: Sequence[Run]) -> list[Group]:
         rivals = [r for r in runs if r.optimizer == run.optimizer and title(r) == title(run)]
         groups.setdefault((title(run), label(run, rivals)), []).append(run)
     order = sorted(groups.items(), key=lambda item: (item[0][0], rank(item[1][0].optimizer)))
-    return [Group(problem, name, tuple(members)) for (problem, name), members in order]
+    return [_group(problem, name, members) for (problem, name), members in order]
+
+
+def _group(problem: str, name: str, members: Sequence[Run]) -> Group:
+    furthest: dict[int, Run] = {}
+    for run in members:
+        seed = run.config["seed"]
+        if seed not in furthest or run.steps > furthest[seed].steps:
+            furthest[seed] = run
+    return Group(problem, name, tuple(furthest.values()), len(members) - len(furthest))
 
 
 def rank(optimizer: str) -> int:
@@ -165,16 +204,25 @@ def rank(optimizer: str) -> int:
 
 
 def label(run: Run, rivals: Sequence[Run]) -> str:
-    """The optimizer, and the options in which its runs differ."""
-    flat = [_options(r) for r in rivals]
-    differing = [key for key in _options(run) if len({repr(options.get(key)) for options in flat}) > 1]
-    extras = [
-        str(_options(run)[key]) if key == "recipe" else f"{key.rpartition('.')[2]}={_options(run)[key]}"
-        for key in differing
-    ]
+    """The optimizer, and the options in which it differs from its plain run, of which nothing was asked but what was
+    asked of all; where there is no such run, or where these differ among themselves, all options that differ."""
+    shared = set.intersection(*map(_asked, rivals))
+    plain = [_options(r) for r in rivals if _asked(r) == shared]
+    compared = plain[:1] if plain and all(options == plain[0] for options in plain) else map(_options, rivals)
+    own, flat = _options(run), list(compared)
+    differing = [key for key in own if any(repr(options.get(key)) != repr(own[key]) for options in flat)]
+    extras = [str(own[key]) if key == "recipe" else f"{key.rpartition('.')[2]}={own[key]}" for key in differing]
     return run.optimizer + (f" ({', '.join(extras)})" if extras else "")
 
 
+def _asked(run: Run) -> set[str]:
+    """What was asked for on the command line, in place of the default."""
+    defaults = {"recipe": "default", **MACHINE}
+    return {*run.config["set"], *(f"{k}={v}" for k, v in _options(run).items() if k in defaults and v != defaults[k])}
+
+
 def _options(run: Run) -> dict[str, Any]:
+    """What makes it another experiment."""
     options = run.config["options"]
-    return {"recipe": run.config["recipe"], **options["problem"], **options["solver"], "steps": run.config["steps"]}
+    machine = {name: run.config.get(name, default) for name, default in MACHINE.items()}
+    return {"recipe": run.config["recipe"], **options["problem"], **options["solver"], **machine}

@@ -1,50 +1,87 @@
-"""The table of the paper: the error at the plateau and the time to it, an optimizer a row, a problem a column.
+"""The table of the paper: the error at the plateau and the time to it, an optimizer a row, a problem a column; and what
+the paper's table has not: the error at the end, and a word where runs ended badly or not at all.
 
 Medians over seeds; where there are several, the quartiles stand in brackets.
 """
 
 import csv
 import io
+import math
 from collections.abc import Callable, Sequence
 
 from natgrad.diagnosis import EXHAUSTED
+from natgrad.experiment.run import BROKEN
 from natgrad.experiment.runs import Group, Run, group, rank
 
 FORMATS = ("markdown", "csv", "latex")
+NUMBERS = ("error", "time", "end")
+CAPTION = "Error at the plateau (seconds of stepping to it) → error at the end"
+#: What is said of runs that are not what they should be.
+WORDS: dict[str, Callable[[Run], bool]] = {
+    "broke down": lambda run: run.status in BROKEN,
+    "interrupted": lambda run: run.status == "interrupted",
+    "unfinished": lambda run: not run.result,
+    f"with {EXHAUSTED}": lambda run: run.exhausted,
+}
 Cell = Group | None
+Cells = tuple[list[str], list[str], list[list[Cell]]]
 
 
 def table(runs: Sequence[Run], form: str = "markdown") -> str:
     """The table in one of the formats."""
     if form not in FORMATS:
         raise ValueError(f"unknown format {form!r}: choose one of {', '.join(FORMATS)}")
-    groups = group(runs)
+    return {"markdown": _markdown, "csv": _csv, "latex": _latex}[form](*arrange(group(runs)))
+
+
+def document(runs: Sequence[Run], form: str = "markdown") -> str:
+    """The table, and under it how it is read; a CSV has that in its head."""
+    said = caption(group(runs))
+    return table(runs, form) + {"markdown": f"\n{said}\n", "latex": f"% {said}\n"}.get(form, "")
+
+
+def caption(groups: Sequence[Group]) -> str:
+    """How the table is read, and how many runs are not in it."""
+    seeds = "; medians over seeds, quartiles in brackets" if any(len(g.runs) > 1 for g in groups) else ""
+    repeats = sum(g.repeats for g in groups)
+    left = f" Left out: {repeats} of the same options and seed as another that went at least as far." if repeats else ""
+    return f"{CAPTION}{seeds}.{left}"
+
+
+def arrange(groups: Sequence[Group]) -> Cells:
+    """Problems, labels, and a row a label with the group of each problem, if there is one."""
     problems = list(dict.fromkeys(g.problem for g in groups))
     labels = list(dict.fromkeys(g.label for g in sorted(groups, key=lambda g: rank(g.optimizer))))
-    cells: list[list[Cell]] = [
-        [next((g for g in groups if (g.problem, g.label) == (p, name)), None) for p in problems] for name in labels
-    ]
-    return {"markdown": _markdown, "csv": _csv, "latex": _latex}[form](problems, labels, cells)
+    found = {(g.problem, g.label): g for g in groups}
+    return problems, labels, [[found.get((problem, name)) for problem in problems] for name in labels]
 
 
-def cell(entry: Cell, number: Callable[[float], str], dash: str = "–") -> str:
-    """`error (time)`, with quartiles where there are several seeds, and a word where the runs broke down or fit nothing
-    but their points."""
+def cell(entry: Cell, number: Callable[[float], str], dash: str = "–", arrow: str = "→") -> str:
+    """`error (time) → error at the end`, with quartiles where there are several seeds, and the remarks."""
     if entry is None:
         return dash
-    error, time = entry.quartiles("error"), entry.quartiles("time")
-    broken = sum(run.status in ("not finite", "no descent") for run in entry.runs)
-    note = f" {broken} of {len(entry.runs)} broke down" if broken else ""
-    if exhausted := sum(run.exhausted for run in entry.runs):
-        note += f" {exhausted} of {len(entry.runs)} with {EXHAUSTED}"
-    if error is None or time is None:
-        return (dash + note).strip()
-    if len(entry.runs) == 1:
-        return f"{number(error[0])} ({seconds(time[0])} s){note}"
-    return (
-        f"{number(error[0])} [{number(error[1])}, {number(error[2])}] "
-        f"({seconds(time[0])} s [{seconds(time[1])}, {seconds(time[2])}]){note}"
-    )
+    several = len(entry.runs) > 1
+
+    def written(name: str, number: Callable[[float], str], unit: str = "") -> str:
+        middle, low, high = entry.quartiles(name) or (math.nan,) * 3
+        return f"{number(middle)}{unit}" + (f" [{number(low)}, {number(high)}]" if several else "")
+
+    numbers = f"{written('error', number)} ({written('time', seconds, ' s')}) {arrow} {written('end', number)}"
+    if entry.quartiles("error") is None:
+        numbers = dash
+    return ", ".join([numbers, *remarks(entry)])
+
+
+def remarks(entry: Group) -> list[str]:
+    """What else is to be known of a cell: how many of its runs ended badly, and whether they differ in length."""
+    total = len(entry.runs)
+    found = [f"{count} of {total} {word}" for word, mark in WORDS.items() if (count := marked(entry, mark))]
+    lengths = sorted({run.config["steps"] for run in entry.runs})
+    return found + ([f"of {lengths[0]} to {lengths[-1]} steps"] if len(lengths) > 1 else [])
+
+
+def marked(entry: Group, mark: Callable[[Run], bool]) -> int:
+    return sum(map(mark, entry.runs))
 
 
 def seconds(value: float) -> str:
@@ -66,15 +103,17 @@ def _markdown(problems: list[str], labels: list[str], cells: list[list[Cell]]) -
 def _csv(problems: list[str], labels: list[str], cells: list[list[Cell]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    parts = ("error", "error q1", "error q3", "time", "time q1", "time q3", "runs")
+    names = [f"{name}{part}" for name in NUMBERS for part in ("", " q1", " q3")]
+    parts = (*names, "runs", "repeats", *WORDS)
     writer.writerow(["optimizer", *(f"{problem} {part}" for problem in problems for part in parts)])
     for name, row in zip(labels, cells, strict=True):
         numbers: list[str | int] = []
         for entry in row:
-            for what in ("error", "time"):
-                values = entry.quartiles(what) if entry else None
+            for number in NUMBERS:
+                values = entry.quartiles(number) if entry else None
                 numbers += [repr(value) for value in values] if values else ["", "", ""]
-            numbers.append(len(entry.runs) if entry else 0)
+            numbers += [len(entry.runs), entry.repeats] if entry else [0, 0]
+            numbers += [marked(entry, mark) if entry else 0 for mark in WORDS.values()]
         writer.writerow([name, *numbers])
     return buffer.getvalue()
 
@@ -84,7 +123,7 @@ def _latex(problems: list[str], labels: list[str], cells: list[list[Cell]]) -> s
     lines = [rf"\begin{{tabular}}{{l{'c' * len(problems)}}}", r"\toprule"]
     lines += [" & ".join(["optimizer", *map(escape, problems)]) + r" \\", r"\midrule"]
     for name, row in zip(labels, cells, strict=True):
-        lines.append(" & ".join([escape(name), *(cell(c, _power, "--") for c in row)]) + r" \\")
+        lines.append(" & ".join([escape(name), *(cell(c, _power, "--", r"$\to$") for c in row)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from benchmarks.peers import case, run, table
-from benchmarks.peers.record import Recorder, first, load
+from benchmarks.peers.record import Recorder, first
+from benchmarks.peers.table import load
 
 
 def a_run(peer="natgrad", setting="default", problem="poisson3d", errors=(1.0, 1e-7), setup=2.0, **facts):

@@ -1,10 +1,13 @@
-"""Programs compiled once for all tests of a module, and with little effort."""
+"""Programs compiled once for all tests of a module, and with little effort; made-up runs to draw and to count."""
 
 import jax
 import pytest
 
 from natgrad import stepping
+from tests.experiment.made_up import made_up
 from tests.helpers import FAST
+
+FLOOR = {"nystrom-gaussian": 1e-4, "ngd-full": 2e-4, "adam": 1e-1}
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +31,14 @@ def compiled(tmp_path_factory):
     for name, value in before.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Three optimizers, three seeds each, on one problem; one of them on another."""
+    home = tmp_path_factory.mktemp("runs")
+    for name, floor in FLOOR.items():
+        for seed in range(3):
+            made_up(home / f"{name}-{seed}", name, seed, floor=floor * (1 + seed), second=0.01 * (1 + seed))
+    made_up(home / "heat", "ngd-full", problem="heat3d", floor=3e-3)
+    return home

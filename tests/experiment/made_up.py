@@ -11,14 +11,16 @@ TINY = {"width": 8, "depth": 1, "interior": 60, "boundary": 30}
 def made_up(
     folder: Path, optimizer="nystrom-gaussian", seed=0, problem="poisson3d", steps=100, rate=0.1, floor=1e-4,
     second=0.01, preset="small", recipe="default", status="steps", solver=None, every=5, gap=None, diagnosis=(),
+    late=None, more=(), devices=1, memory=None,
 ):  # fmt: skip
     """A run whose error falls like exp(−rate k) to its floor, `second` seconds a step, and whose validation loss is
-    `gap` times its loss; the folder."""
+    `gap` times its loss; the folder. In its last quarter the error is `late`, and `more` was set by hand."""
     folder.mkdir(parents=True)
     natural = optimizer not in ("adam", "bfgs", "lbfgs", "ssbroyden")
     records = []
     for k in range(1, steps + 1):
         error = floor + np.exp(-rate * k)
+        error = late if late and k > 0.75 * steps else error
         errors = {"h1": error, "l2": error / 3} if k % every == 0 else {}
         record = {"step": k, "time": second * k, "loss": error**2, "errors": errors, "step_size": 1.0}
         record["validation"] = gap * error**2 if gap and errors else None
@@ -28,9 +30,9 @@ def made_up(
         "problem": problem, "optimizer": optimizer, "recipe": recipe, "preset": preset, "seed": seed, "steps": steps,
         "evaluate_every": every, "target_error": None, "time_limit": None, "plan": {}, "dtype": "float64",
         "options": {"problem": TINY, "solver": {"damping.gamma": 10.0, **(solver or {})}},
-        "set": [f"{key}={value}" for key, value in TINY.items()], "fingerprint": "0" * 64,
+        "set": [f"{key}={value}" for key, value in TINY.items()] + list(more), "fingerprint": "0" * 64,
         "command": ["natgrad", "run", problem, "--optimizer", optimizer, "--seed", str(seed)],
-        "versions": {"natgrad": "0.1.0"},
+        "versions": {"natgrad": "0.1.0"}, "devices": devices, "memory": memory,
     }  # fmt: skip
     result = {
         **{name: config[name] for name in ("problem", "optimizer", "recipe", "preset", "seed", "dtype", "versions")},

@@ -1,207 +1,18 @@
-"""Tables, pictures and the page, from made-up runs whose numbers are known."""
+"""The report of made-up runs: it stands alone, and works in a browser and on a phone."""
 
-import csv
-import gzip
 import html.parser
-import io
 import json
 import re
 import shutil
-import struct
 import subprocess
 
-import numpy as np
 import pytest
 
-from natgrad.experiment import plots
 from natgrad.experiment.report import page
-from natgrad.experiment.runs import find, group
-from natgrad.experiment.tables import table
+from natgrad.experiment.runs import find
 from tests.experiment.made_up import made_up
 
-FLOOR = {"nystrom-gaussian": 1e-4, "ngd-full": 2e-4, "adam": 1e-1}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """Three optimizers, three seeds each, on one problem; one of them on another."""
-    home = tmp_path_factory.mktemp("runs")
-    for name, floor in FLOOR.items():
-        for seed in range(3):
-            made_up(home / f"{name}-{seed}", name, seed, floor=floor * (1 + seed), second=0.01 * (1 + seed))
-    made_up(home / "heat", "ngd-full", problem="heat3d", floor=3e-3)
-    return home
-
-
-def test_runs_are_found_once(home):
-    runs = find([home, home / "heat"])
-    assert len(runs) == 10
-    assert len(find([home / "heat"])) == 1
-
-
-def test_compressed_histories_are_read(tmp_path):
-    plain, packed = made_up(tmp_path / "plain"), made_up(tmp_path / "packed")
-    history = packed / "history.jsonl"
-    (packed / "history.jsonl.gz").write_bytes(gzip.compress(history.read_bytes()))
-    history.unlink()
-    first, second = find([plain])[0], find([packed])[0]
-    assert first.records == second.records
-    assert len(first.records) == 100
-
-
-def test_seeds_go_together(home):
-    groups = group(find([home]))
-    assert [(g.problem, g.label, len(g.runs)) for g in groups] == [
-        ("heat3d", "ngd-full", 1),
-        ("poisson3d", "ngd-full", 3),
-        ("poisson3d", "nystrom-gaussian", 3),
-        ("poisson3d", "adam", 3),
-    ]
-
-
-def test_labels_say_what_differs(tmp_path):
-    for gamma in (1.0, 10.0):
-        made_up(tmp_path / f"g{gamma}", solver={"damping.gamma": gamma})
-    made_up(tmp_path / "published", recipe="published")
-    labels = [g.label for g in group(find([tmp_path]))]
-    assert labels == [
-        "nystrom-gaussian (default, gamma=1.0)",
-        "nystrom-gaussian (default, gamma=10.0)",
-        "nystrom-gaussian (published, gamma=10.0)",
-    ]
-
-
-def test_presets_are_different_columns(tmp_path):
-    made_up(tmp_path / "small")
-    made_up(tmp_path / "paper", preset="paper")
-    assert [g.problem for g in group(find([tmp_path]))] == ["poisson3d (paper)", "poisson3d (small)"]
-
-
-def medians(home, name):
-    runs = [run for run in find([home]) if run.optimizer == name and run.problem == "poisson3d"]
-    return [np.percentile([run.plateau[key] for run in runs], [50, 25, 75]) for key in ("error", "time")]
-
-
-def test_markdown(home):
-    lines = table(find([home])).splitlines()
-    assert [cell.strip() for cell in lines[0].strip("|").split("|")] == ["optimizer", "heat3d", "poisson3d"]
-    assert set(lines[1]) == {"|", "-"}
-    assert [line.split("|")[1].strip() for line in lines[2:]] == ["ngd-full", "nystrom-gaussian", "adam"]
-    error, time = medians(home, "adam")
-    expected = f"{error[0]:.2e} [{error[1]:.2e}, {error[2]:.2e}] ({time[0]:.3g} s [{time[1]:.3g}, {time[2]:.3g}])"
-    assert expected in lines[4]
-    assert len({len(line) for line in lines}) == 1
-    assert lines[3].split("|")[2].strip() == "–"  # not run on that problem
-
-
-def test_csv_has_the_exact_numbers(home):
-    rows = list(csv.DictReader(io.StringIO(table(find([home]), "csv"))))
-    error, time = medians(home, "nystrom-gaussian")
-    row = next(row for row in rows if row["optimizer"] == "nystrom-gaussian")
-    assert [float(row[f"poisson3d error{part}"]) for part in ("", " q1", " q3")] == list(error)
-    assert [float(row[f"poisson3d time{part}"]) for part in ("", " q1", " q3")] == list(time)
-    assert row["poisson3d runs"] == "3"
-    assert row["heat3d error"] == ""
-
-
-def test_latex(home, tmp_path):
-    text = table(find([home]), "latex")
-    assert text.count(r"\\") == 4
-    assert text.startswith(r"\begin{tabular}{lcc}")
-    assert re.search(r"\$\d\.\d\d\\times10\^\{-\d+\}\$", text)
-    made_up(tmp_path / "run", problem="inverse_poisson")
-    assert r"inverse\_poisson" in table(find([tmp_path]), "latex")
-
-
-def test_breakdowns_are_in_the_table(tmp_path):
-    made_up(tmp_path / "run", status="not finite")
-    assert "1 of 1 broke down" in table(find([tmp_path]))
-
-
-def test_medians_and_bands(home):
-    (_, _, nystrom, _) = group(find([home]))
-    x, low, middle, high = plots.curve(nystrom, "h1", "step")
-    np.testing.assert_array_equal(x, np.arange(5, 101, 5))
-    expected = np.median([run.column("h1")[4::5] for run in nystrom.runs], axis=0)
-    np.testing.assert_allclose(middle, expected, rtol=1e-12)
-    assert np.all(low <= middle)
-    assert np.all(middle <= high)
-    x, low, middle, high = plots.curve(nystrom, "h1", "time")
-    assert x[0] == pytest.approx(0.15)
-    assert x[-1] == pytest.approx(3.0)
-    assert np.all(np.diff(middle) <= 1e-15)
-
-
-def size(path):
-    data = path.read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    return struct.unpack(">II", data[16:24])
-
-
-def test_pictures(home, tmp_path):
-    written = plots.plot(find([home]), tmp_path, fields=False)
-    assert {path.name for path in written} == {
-        "poisson3d-convergence.png", "poisson3d-solver.png", "heat3d-convergence.png", "heat3d-solver.png",
-    }  # fmt: skip
-    for path in written:
-        width, height = size(path)
-        assert width > 1000
-        assert height > 500
-
-
-def test_the_loss_at_other_points_is_drawn_beside_that_of_training(tmp_path, monkeypatch):
-    """Dashed, in the colour of its run, and on the page to choose."""
-    made_up(tmp_path / "one", gap=7.0)
-    made_up(tmp_path / "other", "adam", gap=3.0)
-    drawn = []
-    monkeypatch.setattr(plots, "_finish", lambda figure, axis, groups, path: drawn.append(axis) or path)
-    plots.losses(group(find([tmp_path])), tmp_path / "loss.png")
-    curves = {line.get_label(): line for line in drawn[0].get_lines()}
-    assert len(curves) == 4
-    for name, gap in (("nystrom-gaussian", 7.0), ("adam", 3.0)):
-        loss, validation = curves[name], curves[f"{name}, at independent points"]
-        assert (loss.get_linestyle(), validation.get_linestyle()) == ("-", "--")
-        assert loss.get_color() == validation.get_color()
-        assert len(validation.get_xdata()) == 20 < len(loss.get_xdata()) == 100
-        np.testing.assert_allclose(validation.get_ydata()[-1], gap * loss.get_ydata()[-1])
-    monkeypatch.undo()
-    assert tmp_path / "pictures" / "loss.png" in plots.plot(find([tmp_path]), tmp_path / "pictures", fields=False)
-    data = json.loads(re.search(r'id="data">(.*?)</script>', page(find([tmp_path]), fields=False), re.DOTALL)[1])
-    assert all("validation" in series["curves"] for series in data["chart0"]["series"])
-
-
-@pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_tables_and_pages_mark_runs_that_fit_their_points_alone(tmp_path, form):
-    wrong = "points exhausted: the loss at other points is 2, 1e+09 times the 2e-09 at those of training; take more"
-    for seed in range(3):
-        made_up(tmp_path / f"bad{seed}", "adam", seed, diagnosis=[wrong] if seed else [])
-        made_up(tmp_path / f"good{seed}", "ngd-full", seed, diagnosis=["the rank is at its cap of 50: raise max_rank"])
-    lines = table(find([tmp_path]), form).splitlines()
-    assert ["2 of 3 with points exhausted" in line for line in lines if "adam" in line] == [True]
-    assert ["exhausted" in line for line in lines if "ngd-full" in line] == [False]
-    text = page(find([tmp_path]), fields=False)
-    assert text.count(wrong) == 2
-    assert text.count("the rank is at its cap") == 3
-
-
-def test_optimizers_keep_their_colours(home):
-    groups = [g for g in group(find([home])) if g.problem == "poisson3d"]
-    colours = {g.label: s["color"] for g, s in zip(groups, plots.styles(groups), strict=True)}
-    assert len(set(colours.values())) == 3
-    assert [s["color"] for s in plots.styles(groups[1:])] == [colours[g.label] for g in groups[1:]]
-
-
-def test_more_groups_than_colours(tmp_path):
-    for k in range(20):
-        made_up(tmp_path / str(k), solver={"damping.gamma": float(k)}, steps=20)
-    looks = [tuple(style.values()) for style in plots.styles(group(find([tmp_path])))]
-    assert len(set(looks)) == 20
-
-
-def test_spectra(tmp_path):
-    path = plots.spectra([0, 5], np.array([[1.0, 1e-3, 1e-30], [2.0, 1e-2, -1e-20]]), "title", tmp_path / "s.png")
-    assert size(path)[0] > 500
 
 
 class Reader(html.parser.HTMLParser):
@@ -270,15 +81,44 @@ document.body.innerHTML = "<pre>SEEN" + JSON.stringify(seen) + "NEES</pre>";
 </script></body>"""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-def test_the_page_works_in_a_browser(home, tmp_path):
-    """Curves are drawn; the legend, the axes, the scales and the pointer do what they should."""
-    text = page(find([home]), fields=False).replace("</body>", PROBE)
+def seen(text, tmp_path):
+    """What a page says of itself between SEEN and NEES, once a browser has run it."""
     (tmp_path / "page.html").write_text(text)
     flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
     flags += "--disable-component-update --disable-sync --virtual-time-budget=2000 --dump-dom"
     words = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}", f"file://{tmp_path / 'page.html'}"]
     out = subprocess.run(words, capture_output=True, text=True, timeout=120).stdout
-    found = re.search("SEEN(.*)NEES", out)
+    found = re.search("<pre>SEEN(.*)NEES", out)
     assert found, "a script on the page failed"
-    assert json.loads(found[1]) == [3, 2, 3, "loss", 3, "block", 3, "none"]
+    return json.loads(found[1])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_the_page_works_in_a_browser(home, tmp_path):
+    """Curves are drawn; the legend, the axes, the scales and the pointer do what they should."""
+    text = page(find([home]), fields=False).replace("</body>", PROBE)
+    assert seen(text, tmp_path) == [3, 2, 3, "loss", 3, "block", 3, "none"]
+
+
+FRAME = """<!DOCTYPE html><html><body><iframe style="width:360px;height:700px;border:0"></iframe><script>
+const frame = document.querySelector("iframe");
+frame.onload = () => {
+  const page = frame.contentDocument, font = Array.from(page.querySelectorAll("svg text"), t => t.getBBox().height);
+  const chart = page.querySelector(".plot svg").getBoundingClientRect();
+  const edges = Array.from(page.querySelectorAll("table, svg, code"), e => e.getBoundingClientRect().right);
+  const shrunk = chart.width / page.querySelector(".plot svg").viewBox.baseVal.width;
+  const told = [page.documentElement.scrollWidth, Math.max(...edges), Math.min(...font) * shrunk];
+  document.body.innerHTML = "<pre>SEEN" + JSON.stringify(told) + "NEES</pre>";
+};
+frame.srcdoc = PAGE;
+</script></body></html>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_the_page_fits_a_phone(home, tmp_path):
+    """Nothing reaches over the edge of 360 pixels, and the numbers at the axes can be read."""
+    text = json.dumps(page(find([home]), fields=False)).replace("</", "<\\/")
+    scroll, widest, height = seen(FRAME.replace("PAGE", text), tmp_path)
+    assert scroll <= 360
+    assert widest <= 360
+    assert height > 10
