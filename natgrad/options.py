@@ -130,7 +130,7 @@ def checked(function: F) -> F:
 def plain(value: Any) -> Any:
     """An array of one number that is known as the number; anything else as it is."""
     known = isinstance(value, np.ndarray | jax.Array) and not isinstance(value, jax.core.Tracer)
-    return value.item() if known and value.ndim == 0 and value.dtype != object else value
+    return value.item() if known and value.ndim == 0 and jax.dtypes.issubdtype(value.dtype, np.number) else value
 
 
 def check(name: str, value: Any, kind: Any) -> None:
@@ -207,7 +207,7 @@ def _fits(value: Any, kind: Any, alone: bool) -> bool:
     if origin is Literal:
         return isinstance(value, PLAIN) and any(type(value) is type(choice) and value == choice for choice in args)
     if origin is tuple or origin is Sequence:
-        return isinstance(value, tuple | list) and _items_fit(value, args)
+        return (isinstance(value, tuple | list) or np.ndim(value) == 1) and _items_fit(value, args)
     if isinstance(kind, type) and issubclass(kind, eqx.Module):
         return isinstance(value, kind)
     return alone or not isinstance(value, PLAIN)
@@ -261,6 +261,8 @@ def _shown(value: Any) -> str:
         return f"the class {value.__name__}"
     if isinstance(value, eqx.Module) or callable(value):
         return f"{type(value).__name__}"
+    if isinstance(value, jax.core.Tracer):
+        return "a value that is known only when the compiled function runs"
     if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic):
         return f"an array {value.dtype}{list(value.shape)}"
     return reprlib.repr(value.item() if isinstance(value, np.generic) else value)
