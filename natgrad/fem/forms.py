@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from natgrad import host
+from natgrad.options import Whole, checked
 
 CHUNK = 2048  # points a compiled function takes at a time
 
@@ -28,7 +29,8 @@ class Form:
     shape (d,). `order` is the degree up to which the quadrature is exact, by default twice the degree of the space.
     """
 
-    def __init__(self, diffusion: Any = 1.0, advection: Any = None, reaction: Any = None, order: int | None = None):
+    @checked
+    def __init__(self, diffusion: Any = 1.0, advection: Any = None, reaction: Any = None, order: Whole | None = None):
         self.diffusion, self.advection, self.reaction, self.order = diffusion, advection, reaction, order
         for name in ("diffusion", "advection", "reaction"):
             value = getattr(self, name)
