@@ -3,13 +3,15 @@
 Finite elements on triangles, refined towards the corner; φ is the angle to the middle of the domain.
 """
 
+from typing import Annotated
+
 import jax.numpy as jnp
 import numpy as np
 
 from natgrad.extras import needs
 from natgrad.fem import Form, Space
 from natgrad.networks import MLP
-from natgrad.options import Count, Whole
+from natgrad.options import Count, Range, Whole
 from natgrad.problem import FEINNEnergy
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 

@@ -80,8 +80,7 @@ def test_no_option_is_taken_out_of_its_range(name):
 
 
 def test_integers_are_keys_of_problems():
-    first, second = (
-        zoo.get("poisson3d").problem(key, width=4, interior=9, boundary=6) for key in (5, jax.random.key(5))
-    )
+    build = lambda key: zoo.get("poisson3d").problem(key, width=4, interior=9, boundary=6)
+    first, second = build(5), build(jax.random.key(5))
     for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
         np.testing.assert_array_equal(a, b)
