@@ -24,7 +24,7 @@ class Points(eqx.Module):
     Boundary points carry outward unit normals; on a space-time boundary the time component of a normal is 0. Points in
     the interior of a domain remember the domain, so that errors can be measured at independent points. All points of
     a domain remember how they were drawn: `redraw` gives other points of the same kind.
-    `Points` is a pytree and checks nothing when it is built; `as_points` checks.
+    `Points` is a pytree and checks nothing when it is built; the blocks of a problem check theirs by `as_points`.
 
         square = Box([0, 0], [1, 1])
         points = square.interior(100, rule="gauss")
@@ -121,6 +121,8 @@ def as_points(x: Points | Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"
             raise ValueError(f"{name} must be finite, got {bad} entries that are NaN or infinite")
     if bad := _count(weights, lambda v: v < 0):
         raise ValueError(f"weights must not be negative, got {bad} of {n} below zero")
+    if _count(weights, lambda v: v == 0) == n:
+        raise ValueError(f"weights must not all be zero: nothing would be seen of the {n} points")
     return Points(x, weights, normals, domain, origin)
 
 

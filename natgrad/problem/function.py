@@ -21,7 +21,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad import host
-from natgrad.problem.base import Features
+from natgrad.problem.base import Features, check_parameters
 from natgrad.problem.least_squares import LeastSquares
 
 
@@ -49,6 +49,7 @@ class ResidualFunction(LeastSquares):
         if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
             kinds = ", ".join(sorted({str(leaf.dtype) for leaf in leaves})) or "none"
             raise ValueError(f"the parameters of a residual function must be real floating-point arrays, got {kinds}")
+        check_parameters("the residual function", leaves)
         out = jax.eval_shape(self.network(self.params))
         if not jnp.issubdtype(out.dtype, jnp.floating) or not out.size:
             raise ValueError(f"a residual function must give real floating-point arrays, got {out.dtype}[{out.size}]")

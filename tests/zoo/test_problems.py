@@ -10,6 +10,7 @@ import pytest
 import natgrad as ng
 from natgrad import zoo
 from natgrad.experiment import optimizers
+from natgrad.options import check
 from natgrad.zoo import _reference
 
 NAMES = zoo.names()
@@ -106,7 +107,7 @@ def test_presets_fit(benchmark):
             assert set(solver) <= {"max_rank", "damping", "gamma"}, name
         assert "max_rank" not in preset.published, name
     for parameter in benchmark.options.values():
-        assert isinstance(parameter.default, parameter.annotation), f"{parameter.name} is not typed by its default"
+        check(parameter.name, parameter.default, parameter.annotation)
 
 
 def test_is_described(benchmark):
