@@ -79,7 +79,10 @@ def key(seed: int) -> PRNGKeyArray:
 def as_key(given: PRNGKeyArray | int) -> PRNGKeyArray:
     """A key as users write it: one of JAX, new style or old, or the integer of `jax.random.key`."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        return jax.random.key(int(given))
+        try:
+            return jax.random.key(int(given))
+        except OverflowError:
+            raise ValueError(f"key must be below 2⁶³ where it is an integer, got {given}") from None
     if not isinstance(given, jax.Array | np.ndarray) or not (_typed(given) or given.dtype == np.uint32):
         kind = f"an array of {given.dtype}" if hasattr(given, "dtype") else repr(given)
         raise ValueError(f"key must be a JAX random key such as jax.random.key(0), or an integer, got {kind}")
@@ -90,6 +93,7 @@ def as_key(given: PRNGKeyArray | int) -> PRNGKeyArray:
 
 def split(key: PRNGKeyArray, num: int = 2) -> Sequence[PRNGKeyArray]:
     """`jax.random.split(key, num)`, key by key."""
+    key = as_key(key)
     words = _words(key)
     if words is None:
         return list(jax.random.split(key, num))

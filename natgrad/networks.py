@@ -66,7 +66,7 @@ class MLP(eqx.Module):
         sizes = (in_size, *_hidden_sizes(width, depth), out_size)
         if not callable(activation):
             raise ValueError(f"activation must be a function such as jnp.tanh, got {activation!r}")
-        keys = host.split(host.as_key(key), len(sizes) - 1)
+        keys = host.split(key, len(sizes) - 1)
         self.layers = tuple(
             Linear(m, n, key=k, dtype=dtype) for m, n, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
         )
@@ -134,6 +134,8 @@ class HardBoundary(eqx.Module):
 
     def __init__(self, network: Function, distance: Function, lift: Function | None = None):
         for name, function in (("distance", distance), ("lift", lift)):
+            if not (callable(function) or (name == "lift" and function is None)):
+                raise ValueError(f"{name} must be a function of one point, got {type(function).__name__}")
             if jax.tree.leaves(eqx.filter(function, eqx.is_array)):
                 raise ValueError(f"{name} must be a function without parameters, such as lambda x: f(x)")
         self.network = network
@@ -175,6 +177,8 @@ class Normalized(eqx.Module):
     def __init__(self, network: Function, domain: Bounded, scale: float | Sequence[float] = 1.0):
         if isinstance(network, Fields):
             raise ValueError("each field has a size of its own: write Fields(u=Normalized(…), p=Normalized(…))")
+        if not callable(network):
+            raise ValueError(f"Normalized takes a network first, got {type(network).__name__}")
         if not callable(getattr(domain, "bounds", None)):
             raise ValueError(f"Normalized takes a domain such as ng.Box(lower, upper), got {type(domain).__name__}")
         self.lower, self.upper = domain.bounds()
@@ -295,7 +299,10 @@ class Apply(eqx.Module):
     def __init__(self, apply: Callable[[PyTree, Array], Array], params: PyTree):
         if not callable(apply):
             raise ValueError(f"Apply takes a function of (params, x) first, got {type(apply).__name__}")
-        self.params = jax.tree.map(host.array, params)
+        try:
+            self.params = jax.tree.map(host.array, params)
+        except TypeError as error:
+            raise ValueError("the parameters of Apply must be arrays in dicts, lists or tuples") from error
         self.apply = apply
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:

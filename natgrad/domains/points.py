@@ -81,6 +81,8 @@ class Points(eqx.Module):
         drawn again where every block can."""
         if not blocks:
             raise ValueError("Points.concatenate needs at least one block of points, got none")
+        if strange := [type(block).__name__ for block in blocks if not isinstance(block, Points)]:
+            raise ValueError(f"Points.concatenate takes blocks of ng.Points, got {strange[0]}")
         dims = sorted({block.dim for block in blocks})
         if len(dims) > 1:
             raise ValueError(f"blocks of points of different dimensions {dims} cannot be concatenated")

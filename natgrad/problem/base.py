@@ -305,13 +305,20 @@ def check_index(what: str, wrong: str, point: Any) -> None:
         raise ValueError(f"{what}: {wrong}; a point has shape {point.shape}{last}")
 
 
-def check_block(name: str, fn: Callable, network: Network, row: tuple[Any, ...], what: str) -> Array:
+def check_block(
+    name: str,
+    fn: Callable,
+    network: Network,
+    row: tuple[Any, ...],
+    what: str,
+    hints: Mapping = HINTS | CALLED,
+) -> Array:
     """Evaluates fn at a point of a block, by shapes alone, and says in one line what is wrong with it."""
     network = jax.tree.map(lambda leaf: leaf, network)
     try:
         out, wrong = trace(fn, network, *row)
     except Exception as error:
-        raise ValueError(failure(f"{what} {name!r}", row[0], error, HINTS | CALLED)) from error
+        raise ValueError(failure(f"{what} {name!r}", row[0], error, hints)) from error
     check_index(f"{what} {name!r}", wrong, row[0])
     if not hasattr(out, "shape") or len(out.shape) > 1:
         got = getattr(out, "shape", f"{type(out).__name__}, which does not depend on u")

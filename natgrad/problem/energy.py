@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 from natgrad import host
 from natgrad.domains import Points, as_points
 from natgrad.parallel import total as add_up
-from natgrad.problem.base import Features, Network, Problem, check_block, partition
+from natgrad.problem.base import CALLED, HINTS, Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.least_squares import check_data
@@ -108,7 +108,7 @@ class EnergyMinimization(Problem):
             _check_scalar(name, block.density, network, _row(block), "energy density")
             if block.difference is not None:
                 between = lambda u, *row, difference=block.difference: difference(u, u, *row)
-                _check_scalar(name, between, network, _row(block), "difference of the energy")
+                _check_scalar(name, between, network, _row(block), "difference of the energy", HINTS)
         check_units(network, [(name, b.density, (b.points.x, *b.data)) for name, b in blocks.items()])
         self.norms = evaluation_norms(exact, evaluation, [b.points for b in self.energies], network, self.dtype)
 
@@ -140,8 +140,10 @@ def _row(block: Energy) -> tuple[jax.ShapeDtypeStruct, ...]:
     return tuple(map(host.row, (block.points.x, *block.data)))
 
 
-def _check_scalar(name: str, fn: Callable, network: Network, row: tuple[Any, ...], what: str) -> None:
-    if shape := check_block(name, fn, network, row, what).shape:
+def _check_scalar(
+    name: str, fn: Callable, network: Network, row: tuple[Any, ...], what: str, hints: Mapping = HINTS | CALLED
+) -> None:
+    if shape := check_block(name, fn, network, row, what, hints).shape:
         raise ValueError(f"{what} {name!r} must be a scalar at one point, got shape {shape}")
 
 

@@ -61,6 +61,9 @@ def _check_exact(exact: Callable | Mapping[str, Callable], network: Network, x: 
             raise ValueError(failure(what, x, error)) from error
         check_index(what, wrong, x)
         trained = getattr(network, name) if name else network
-        shape = eqx.filter_eval_shape(lambda x, u=trained: jnp.atleast_1d(u(x)), x).shape
+        try:
+            shape = eqx.filter_eval_shape(lambda x, u=trained: jnp.atleast_1d(u(x)), x).shape
+        except Exception as error:
+            raise ValueError(failure("the network", x, error)) from error
         if given != shape:
             raise ValueError(f"{what} has shape {given} at one point, the network {shape}: they must be the same")

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from natgrad import host
@@ -128,6 +129,10 @@ def check_data(data: Any, n: int) -> tuple[Array, ...]:
     for array in arrays:
         if array.ndim == 0 or array.shape[0] != n:
             raise ValueError(f"data must have one row a point ({n}), got shape {array.shape}")
+        if jnp.issubdtype(array.dtype, jnp.complexfloating):
+            raise ValueError(f"data must be real, got {array.dtype}: give real and imaginary parts as columns")
+        if not host.traced(array) and not np.all(np.isfinite(np.asarray(array))):
+            raise ValueError("data must be finite, got some that are NaN or infinite")
     return arrays
 
 
@@ -189,12 +194,16 @@ class LeastSquares(Problem):
         Blocks that are given one are no longer "auto".
         """
         names = [block.name for block in self.features]
-        named = isinstance(weights, Mapping)
-        given = dict(weights) if isinstance(weights, Mapping) else dict(zip(names, jnp.asarray(weights), strict=True))
+        if isinstance(weights, Mapping):
+            given = dict(weights)
+        elif np.shape(weights) != (len(names),):
+            raise ValueError(f"weights must be one for each of the blocks {', '.join(names)}, got {weights!r}")
+        else:
+            given = dict(zip(names, jnp.asarray(weights), strict=True))
         if unknown := set(given) - set(names):
             raise ValueError(f"there is no block {min(unknown)!r} to give a weight: there are {', '.join(names)}")
-        if named:
-            for name, value in given.items():
+        for name, value in given.items():
+            if not host.traced(value):
                 check(f"the weight of {name!r}", plain(value), Positive)
         new = jnp.stack([jnp.asarray(given.get(n, w), self.dtype) for n, w in zip(names, self.weights, strict=True)])
         ratio = dict(zip(names, new / self.weights, strict=True))
