@@ -21,7 +21,7 @@ from natgrad.options import Whole, checked
 CHUNK = 2048  # points a compiled function takes at a time
 
 
-def _numbers(value: Any, name: str) -> np.ndarray:
+def numbers(value: Any, name: str) -> np.ndarray:
     """A number or an array, in float64."""
     try:
         array = np.asarray(value, dtype=float)
@@ -48,7 +48,7 @@ class Form:
             value = getattr(self, name)
             if value is None or callable(value):
                 continue
-            _numbers(value, name)
+            numbers(value, name)
         if diffusion is None and advection is None and reaction is None:
             raise ValueError("a form needs at least one of diffusion, advection and reaction")
 
@@ -96,7 +96,7 @@ def tabulate(f: Any, x: np.ndarray, name: str, *more: np.ndarray, gradient: bool
     that only NumPy understands are called point by point.
     """
     if not callable(f):
-        return np.broadcast_to(_numbers(f, name), (len(x), *np.shape(f)))
+        return np.broadcast_to(numbers(f, name), (len(x), *np.shape(f)))
     with jax.enable_x64(True), host.processor():
         if wrong := _wrong_index(f, x[0], *(a[0] for a in more)):
             raise ValueError(f"the {name}: {wrong}; a point has shape {x.shape[1:]}")

@@ -19,7 +19,7 @@ import scipy
 from natgrad import host
 from natgrad.extras import needs
 from natgrad.fem.base import BaseSpace, Cells, Facets, _order
-from natgrad.fem.forms import Form
+from natgrad.fem.forms import Form, numbers
 from natgrad.fem.lagrange import gauss, lobatto, table
 from natgrad.fem.operators import Kronecker, Operator, Restricted, SumFactorized
 from natgrad.fem.riesz import FastDiagonalization
@@ -51,8 +51,8 @@ class TensorSpace(BaseSpace):
         d = len(counts)
         if d not in (1, 2, 3):
             raise ValueError(f"cells must be one to three positive integers, got {cells!r}")
-        lower = np.zeros(d) if lower is None else np.atleast_1d(np.asarray(lower, dtype=float))
-        upper = np.ones(d) if upper is None else np.atleast_1d(np.asarray(upper, dtype=float))
+        lower = np.zeros(d) if lower is None else np.atleast_1d(numbers(lower, "lower corner"))
+        upper = np.ones(d) if upper is None else np.atleast_1d(numbers(upper, "upper corner"))
         if lower.shape != (d,) or upper.shape != (d,) or not np.all(lower < upper):
             raise ValueError(f"lower and upper must be {d} numbers each with lower < upper, got {lower} and {upper}")
         self.counts, self.degree, self.lower, self.upper = counts, int(degree), lower, upper
