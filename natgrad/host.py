@@ -76,8 +76,24 @@ def key(seed: int) -> PRNGKeyArray:
     return jax.random.wrap_key_data(array([0, seed], np.uint32))
 
 
+def as_key(given: PRNGKeyArray | int) -> PRNGKeyArray:
+    """A key as users write it: one of JAX, new style or old, or the integer of `jax.random.key`."""
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        try:
+            return jax.random.key(int(given))
+        except OverflowError:
+            raise ValueError(f"key must be below 2⁶³ where it is an integer, got {given}") from None
+    if not isinstance(given, jax.Array | np.ndarray) or not (_typed(given) or given.dtype == np.uint32):
+        kind = f"an array of {given.dtype}" if hasattr(given, "dtype") else repr(given)
+        raise ValueError(f"key must be a JAX random key such as jax.random.key(0), or an integer, got {kind}")
+    if given.ndim != (0 if _typed(given) else 1):
+        raise ValueError(f"key must be one key, got an array of them of shape {given.shape}: take one, or split it")
+    return given if isinstance(given, jax.Array) else array(given)
+
+
 def split(key: PRNGKeyArray, num: int = 2) -> Sequence[PRNGKeyArray]:
     """`jax.random.split(key, num)`, key by key."""
+    key = as_key(key)
     words = _words(key)
     if words is None:
         return list(jax.random.split(key, num))

@@ -6,7 +6,7 @@ all else (activations, sizes, the frequencies of Fourier features) is static, so
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from natgrad import host
+from natgrad.options import Count, Positive, Whole, checked
 
 Function = Callable[[Array], Array]
 
@@ -50,21 +51,19 @@ class MLP(eqx.Module):
     in_size: int = eqx.field(static=True)
     out_size: int = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
-        in_size: int,
-        out_size: int,
-        width: int | Sequence[int],
-        depth: int | None = None,
+        in_size: Count,
+        out_size: Count,
+        width: Count | Sequence[Count],
+        depth: Whole | None = None,
         *,
         activation: Function = jnp.tanh,
         key: PRNGKeyArray,
         dtype=None,
     ):
         sizes = (in_size, *_hidden_sizes(width, depth), out_size)
-        for name, size in (("in_size", in_size), ("out_size", out_size)):
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
         if not callable(activation):
             raise ValueError(f"activation must be a function such as jnp.tanh, got {activation!r}")
         keys = host.split(key, len(sizes) - 1)
@@ -135,6 +134,8 @@ class HardBoundary(eqx.Module):
 
     def __init__(self, network: Function, distance: Function, lift: Function | None = None):
         for name, function in (("distance", distance), ("lift", lift)):
+            if not (callable(function) or (name == "lift" and function is None)):
+                raise ValueError(f"{name} must be a function of one point, got {type(function).__name__}")
             if jax.tree.leaves(eqx.filter(function, eqx.is_array)):
                 raise ValueError(f"{name} must be a function without parameters, such as lambda x: f(x)")
         self.network = network
@@ -142,8 +143,9 @@ class HardBoundary(eqx.Module):
         self.lift = lift
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:
-        u = self.distance(x) * self.network(x)
-        return u if self.lift is None else self.lift(x) + u
+        y = jnp.asarray(self.network(x))
+        u = _like("distance", self.distance(x), y) * y
+        return u if self.lift is None else _like("lift", self.lift(x), y) + u
 
 
 class Bounded(Protocol):
@@ -175,6 +177,8 @@ class Normalized(eqx.Module):
     def __init__(self, network: Function, domain: Bounded, scale: float | Sequence[float] = 1.0):
         if isinstance(network, Fields):
             raise ValueError("each field has a size of its own: write Fields(u=Normalized(…), p=Normalized(…))")
+        if not callable(network):
+            raise ValueError(f"Normalized takes a network first, got {type(network).__name__}")
         if not callable(getattr(domain, "bounds", None)):
             raise ValueError(f"Normalized takes a domain such as ng.Box(lower, upper), got {type(domain).__name__}")
         self.lower, self.upper = domain.bounds()
@@ -212,26 +216,25 @@ class FourierFeatures(eqx.Module):
     frequencies: tuple[tuple[float, ...], ...] = eqx.field(static=True)
     in_size: int = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
         network: Function,
-        in_size: int,
-        frequencies: int | Float[Array, "f d"],
+        in_size: Count,
+        frequencies: Count | Float[Array, "f d"],
         *,
-        scale: float = 1.0,
+        scale: Positive = 1.0,
         key: PRNGKeyArray | None = None,
     ):
-        if in_size < 1:
-            raise ValueError(f"in_size must be at least 1, got {in_size}")
         if np.ndim(frequencies) == 0:
-            if int(frequencies) < 1:
-                raise ValueError(f"frequencies must be at least 1, got {frequencies}")
             if key is None:
                 raise ValueError("frequencies drawn at random take a key, such as key=jax.random.key(0)")
-            frequencies = jax.random.normal(key, (int(frequencies), in_size))
+            frequencies = jax.random.normal(host.as_key(key), (int(frequencies), in_size))
         b = scale * np.asarray(frequencies, dtype=float)
         if b.ndim != 2 or b.shape[1] != in_size:
             raise ValueError(f"frequencies must have shape (f, {in_size}), got {b.shape}")
+        if not np.isfinite(b).all():
+            raise ValueError("frequencies must be finite, got some that are NaN or infinite")
         _check_input(network, 2 * len(b), f"{len(b)} frequencies")
         self.network = network
         self.frequencies = tuple(tuple(row) for row in b.tolist())  # hashable, as static fields must be
@@ -257,9 +260,8 @@ class Periodic(eqx.Module):
     network: Function
     periods: tuple[float | None, ...] = eqx.field(static=True)
 
-    def __init__(self, network: Function, periods: Sequence[float | None]):
-        if not periods or any(p is not None and not p > 0 for p in periods):
-            raise ValueError(f"periods must be positive, or None, one for each coordinate, got {periods}")
+    @checked
+    def __init__(self, network: Function, periods: Sequence[Positive | None]):
         inputs = sum(1 if p is None else 2 for p in periods)
         _check_input(network, inputs, f"the periods {tuple(periods)}")
         self.network = network
@@ -297,7 +299,10 @@ class Apply(eqx.Module):
     def __init__(self, apply: Callable[[PyTree, Array], Array], params: PyTree):
         if not callable(apply):
             raise ValueError(f"Apply takes a function of (params, x) first, got {type(apply).__name__}")
-        self.params = jax.tree.map(host.array, params)
+        try:
+            self.params = jax.tree.map(host.array, params)
+        except TypeError as error:
+            raise ValueError("the parameters of Apply must be arrays in dicts, lists or tuples") from error
         self.apply = apply
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, "*m"]:
@@ -314,18 +319,13 @@ def num_parameters(network) -> int:
 
 
 def _hidden_sizes(width: int | Sequence[int], depth: int | None) -> tuple[int, ...]:
-    if isinstance(width, int | np.integer):
-        if depth is None or depth < 0:
-            raise ValueError(f"depth must be the number of hidden layers, 0 or more, got {depth}")
-        sizes = (int(width),) * depth
-        smallest = width
-    else:
-        sizes = tuple(width)
-        if depth not in (None, len(sizes)):
-            raise ValueError(f"depth must be the number of widths, {len(sizes)}, or left out, got {depth}")
-        smallest = min(sizes, default=1)
-    if smallest < 1:
-        raise ValueError(f"width must be at least 1, got {width}")
+    if np.ndim(width) == 0:
+        if depth is None:
+            raise ValueError("depth must be the number of hidden layers, which is missing: depth=3, say")
+        return (int(width),) * depth  # type: ignore[arg-type]
+    sizes = tuple(map(int, width))  # type: ignore[arg-type]
+    if depth not in (None, len(sizes)):
+        raise ValueError(f"depth must be the number of widths, {len(sizes)}, or left out, got {depth}")
     return sizes
 
 
@@ -335,6 +335,15 @@ def _point(x, in_size: int) -> Array:
         hint = "; use jax.vmap" if x.ndim > 1 and x.shape[-1] == in_size else ""
         raise ValueError(f"u takes one point of shape ({in_size},), got {x.shape}{hint}")
     return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float)
+
+
+def _like(name: str, value: Any, y: Array) -> Array:
+    """The value of a fixed function at one point: a number, or as many as the network gives there."""
+    value = jnp.asarray(value)
+    if value.shape not in ((), y.shape):
+        right = "a number" if y.ndim == 0 else f"a number, or an array of the network's shape {y.shape},"
+        raise ValueError(f"{name} must give {right} at one point, got shape {value.shape}")
+    return value
 
 
 def _scale(scale: float | Sequence[float], outputs: int | None) -> float | tuple[float, ...]:

@@ -130,19 +130,22 @@ def checked(function: F) -> F:
 def plain(value: Any) -> Any:
     """An array of one number that is known as the number; anything else as it is."""
     known = isinstance(value, np.ndarray | jax.Array) and not isinstance(value, jax.core.Tracer)
-    return value.item() if known and value.ndim == 0 and value.dtype != object else value
+    return value.item() if known and value.ndim == 0 and jax.dtypes.issubdtype(value.dtype, np.number) else value
 
 
 def check(name: str, value: Any, kind: Any) -> None:
     """Refuses a value that its annotation rules out."""
     kinds = _alternatives(kind)
-    if not any(_fits(value, k, alone=len(kinds) == 1) for k in kinds):
+    if text(kind) and not any(_fits(value, k, alone=len(kinds) == 1) for k in kinds):
         raise ValueError(f"{name} must be {text(kind)}, got {_shown(value)}{_hint(value, kinds)}")
 
 
 def text(kind: Any) -> str:
     """What an annotation allows, in words; empty where it says nothing of numbers, words, flags and modules."""
-    texts = [said for k in _alternatives(kind) if (said := _text(k))]
+    kinds = _alternatives(kind)
+    texts = [said for k in kinds if (said := _text(k))]
+    if len(texts) < len(kinds) and all(_is_module(k) for k in kinds if _text(k)):
+        return ""  # a module, or what nothing is known of
     return " or ".join(texts) if len(texts) < 3 else ", ".join(texts[:-1]) + " or " + texts[-1]
 
 
@@ -206,9 +209,9 @@ def _fits(value: Any, kind: Any, alone: bool) -> bool:
         return isinstance(value, str)
     if origin is Literal:
         return isinstance(value, PLAIN) and any(type(value) is type(choice) and value == choice for choice in args)
-    if origin is tuple or origin is Sequence:
-        return isinstance(value, tuple | list) and _items_fit(value, args)
-    if isinstance(kind, type) and issubclass(kind, eqx.Module):
+    if (origin is tuple or origin is Sequence) and _text(kind):
+        return (isinstance(value, tuple | list) or np.ndim(value) == 1) and _items_fit(value, args)
+    if _is_module(kind):
         return isinstance(value, kind)
     return alone or not isinstance(value, PLAIN)
 
@@ -222,6 +225,10 @@ def _items_fit(values: Sequence[Any], kinds: tuple[Any, ...]) -> bool:
 def _any_fits(value: Any, kind: Any) -> bool:
     kinds = _alternatives(kind)
     return any(_fits(value, k, alone=len(kinds) == 1) for k in kinds)
+
+
+def _is_module(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, eqx.Module)
 
 
 def _is_number(value: Any, kind: type) -> bool:
@@ -250,8 +257,8 @@ def _text(kind: Any) -> str:
     if origin is tuple or origin is Sequence:
         several = len(args) == 1 or args[-1] is Ellipsis
         inner = text(args[0]) if several else "; ".join(map(text, args))
-        return f"a sequence, each {inner}" if several and inner else f"({inner})" if inner else "a sequence"
-    if isinstance(kind, type) and issubclass(kind, eqx.Module):
+        return (f"a sequence, each {inner}" if several else f"({inner})") if inner else ""
+    if _is_module(kind):
         return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
     return ""
 
@@ -261,6 +268,8 @@ def _shown(value: Any) -> str:
         return f"the class {value.__name__}"
     if isinstance(value, eqx.Module) or callable(value):
         return f"{type(value).__name__}"
+    if isinstance(value, jax.core.Tracer):
+        return "a value that is known only when the compiled function runs"
     if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic):
         return f"an array {value.dtype}{list(value.shape)}"
     return reprlib.repr(value.item() if isinstance(value, np.generic) else value)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
+import natgrad as ng
 from natgrad.calculus import laplacian
 from natgrad.networks import MLP, Fields, FourierFeatures, HardBoundary, Periodic, num_parameters
 
@@ -129,13 +130,20 @@ def test_periodic():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: MLP(0, 1, 4, 1, key=KEY), "in_size must be at least 1, got 0"),
-        (lambda: MLP(3, 0, 4, 1, key=KEY), "out_size must be at least 1, got 0"),
-        (lambda: MLP(3, 1, 0, 1, key=KEY), "width must be at least 1, got 0"),
-        (lambda: MLP(3, 1, (4, 0), key=KEY), r"width must be at least 1, got \(4, 0\)"),
-        (lambda: MLP(3, 1, 4, -1, key=KEY), "depth must be the number of hidden layers, 0 or more, got -1"),
+        (lambda: MLP(0, 1, 4, 1, key=KEY), "in_size must be a positive integer, got 0"),
+        (lambda: MLP(3, 0, 4, 1, key=KEY), "out_size must be a positive integer, got 0"),
+        (lambda: MLP(3, 1, 0, 1, key=KEY), "width must be a positive integer or a sequence.*, got 0"),
+        (lambda: MLP(3, 1, (4, 0), key=KEY), r"width must be a positive integer .*, got \(4, 0\)"),
+        (lambda: MLP(3, 1, 4, -1, key=KEY), "depth must be a non-negative integer or None, got -1"),
         (lambda: MLP(3, 1, 4, key=KEY), "depth must be the number of hidden layers"),
         (lambda: MLP(3, 1, (4, 4), 3, key=KEY), "depth must be the number of widths, 2, or left out, got 3"),
+        (lambda: MLP(3, 1, 4.0, 1, key=KEY), "width must be a positive integer .*, got 4.0"),
+        (lambda: MLP(3, 1, True, 1, key=KEY), "width must be .*, got True"),
+        (lambda: MLP(3, 1, 4, "two", key=KEY), "depth must be .*, got 'two'"),
+        (lambda: MLP(3, 1, 4, 1, key="a"), "key must be a JAX random key .*, got 'a'"),
+        (lambda: FourierFeatures(MLP(8, 1, 4, 1, key=KEY), 3, 0, key=KEY), "frequencies must be a positive integer"),
+        (lambda: FourierFeatures(MLP(8, 1, 4, 1, key=KEY), 3, 4, scale=0, key=KEY), "scale must be a positive finite"),
+        (lambda: FourierFeatures(MLP(8, 1, 4, 1, key=KEY), 3, np.full((4, 3), np.nan)), "frequencies must be finite"),
         (lambda: Fields(), "at least one named network"),
         (
             lambda: FourierFeatures(MLP(3, 1, 4, 1, key=KEY), 3, 4, key=KEY),
@@ -147,7 +155,10 @@ def test_periodic():
             r"shape \(f, 3\), got \(4, 2\)",
         ),
         (lambda: Periodic(MLP(3, 1, 4, 1, key=KEY), (1.0, 1.0)), "4 inputs"),
-        (lambda: Periodic(MLP(3, 1, 4, 1, key=KEY), (None, -1.0)), "periods must be positive"),
+        (
+            lambda: Periodic(MLP(3, 1, 4, 1, key=KEY), (None, -1.0)),
+            "periods must be a sequence, each .* or None, got",
+        ),
         (
             lambda: MLP(3, 1, 4, 1, key=KEY)(np.ones((10_000, 3))),
             r"u takes one point of shape \(3,\), got \(10000, 3\); use jax.vmap",
@@ -158,6 +169,37 @@ def test_periodic():
 def test_misuse_is_named(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize(
+    ("outputs", "part", "message"),
+    [
+        (1, {"distance": lambda x: x * (1 - x)}, r"distance must give a number at one point, got shape \(2,\)"),
+        (1, {"distance": jnp.sum, "lift": lambda x: x[:1]}, r"lift must give a number at one point, got shape \(1,\)"),
+        (3, {"distance": lambda x: x}, r"distance must give a number, or .* shape \(3,\), at one point, got .*\(2,\)"),
+    ],
+)
+def test_a_distance_or_lift_of_the_wrong_shape_is_refused(outputs, part, message):
+    part = {"distance": jnp.sum, "lift": None} | part
+    u = HardBoundary(MLP(2, outputs, 4, 1, key=KEY), **part)
+    with pytest.raises(ValueError, match=message):
+        u(np.array([0.1, 0.2]))
+    with pytest.raises(ValueError, match="residual 'pde' fails at a single point"):
+        ng.LeastSquares(u, pde=ng.Residual(lambda u, x: jnp.sum(u(x)), np.ones((3, 2))))
+
+
+def test_a_distance_and_a_lift_for_each_output():
+    u = HardBoundary(MLP(2, 2, 4, 1, key=KEY), distance=lambda x: x * (1 - x), lift=lambda x: 3.0)
+    np.testing.assert_array_equal(u(np.array([0.0, 1.0])), [3.0, 3.0])
+
+
+def test_an_integer_is_a_key():
+    for key, same in ((3, jax.random.key(3)), (np.int32(-1), jax.random.key(-1))):
+        for a, b in zip(*(jax.tree.leaves(MLP(2, 1, 4, 1, key=k)) for k in (key, same)), strict=True):
+            np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(
+        ng.Box([0], [1]).interior(5, key=3).x, ng.Box([0], [1]).interior(5, key=jax.random.key(3)).x
+    )
 
 
 def test_goes_through_jit_and_vmap():

@@ -14,12 +14,13 @@ import natgrad as ng
 from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
-ABOVE_PROBLEM = {"extras", "options", "host", "programs", "parallel", "linalg", "calculus", "networks"}
-ABOVE_PROBLEM |= {"domains", "fem"}
+NEEDS_NOTHING = {"extras", "options", "indices", "host"}
+ABOVE_PROBLEM = NEEDS_NOTHING | {"programs", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
 ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
     "extras": set(),
     "options": set(),
+    "indices": set(),
     "host": set(),
     "programs": set(),
     "parallel": set(),
@@ -27,8 +28,8 @@ MAY_IMPORT = {
     "calculus": set(),
     "networks": {"options", "host", "calculus"},
     "domains": {"options", "host"},
-    "fem": {"extras", "options", "host", "linalg"},
-    "problem": {"options", "host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
+    "fem": {"extras", "options", "indices", "host", "linalg"},
+    "problem": {"options", "indices", "host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
     "gramian": {"linalg", "parallel", "problem"},
     "precondition": {"options", "host", "linalg", "gramian", "parallel", "problem"},
     "plan": {"options", "gramian", "problem"},

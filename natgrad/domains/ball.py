@@ -22,9 +22,10 @@ from jax.scipy.special import ndtri
 from natgrad import host
 from natgrad.domains import rules
 from natgrad.domains.box import Box
-from natgrad.domains.domain import Domain, as_number, as_vector
+from natgrad.domains.domain import Domain, as_vector
 from natgrad.domains.pieces import Pieces, sample
 from natgrad.domains.points import Points
+from natgrad.options import Positive, checked
 
 
 class Ball(Domain):
@@ -41,11 +42,9 @@ class Ball(Domain):
     center: tuple[float, ...] = eqx.field(static=True)
     radius: float = eqx.field(static=True)
 
-    def __init__(self, center, radius):
-        self.center = as_vector(center, "center")
-        self.radius = as_number(radius, "radius")
-        if self.radius <= 0:
-            raise ValueError(f"radius must be positive, got {self.radius}")
+    @checked
+    def __init__(self, center, radius: Positive):
+        self.center, self.radius = as_vector(center, "center"), float(radius)
 
     def __repr__(self) -> str:
         return f"Ball({list(self.center)}, {self.radius})"

@@ -103,10 +103,3 @@ def as_vector(values, name: str) -> tuple[float, ...]:
     if not np.isfinite(vector).all():
         raise ValueError(f"{name} must be finite, got {vector.tolist()}")
     return tuple(vector.tolist())
-
-
-def as_number(value, name: str) -> float:
-    """A finite float."""
-    if np.ndim(value) != 0:
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    return as_vector(value, name)[0]

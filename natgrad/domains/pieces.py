@@ -151,7 +151,7 @@ def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rul
         piece, u, weights = _gauss(pieces, count)
     else:
         assert isinstance(count, int)
-        rules.check_key(key, rule)
+        key = rules.as_key(key, rule)
         piece, u, weights = (_monte_carlo if rule == "monte-carlo" else _sobol)(pieces, count, key)
     x, normals = pieces.place(piece, u)
     dtype = jnp.result_type(float)

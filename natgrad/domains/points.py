@@ -24,7 +24,7 @@ class Points(eqx.Module):
     Boundary points carry outward unit normals; on a space-time boundary the time component of a normal is 0. Points in
     the interior of a domain remember the domain, so that errors can be measured at independent points. All points of
     a domain remember how they were drawn: `redraw` gives other points of the same kind.
-    `Points` is a pytree and checks nothing when it is built; `as_points` checks.
+    `Points` is a pytree and checks nothing when it is built; the blocks of a problem check theirs by `as_points`.
 
         square = Box([0, 0], [1, 1])
         points = square.interior(100, rule="gauss")
@@ -81,6 +81,8 @@ class Points(eqx.Module):
         drawn again where every block can."""
         if not blocks:
             raise ValueError("Points.concatenate needs at least one block of points, got none")
+        if strange := [type(block).__name__ for block in blocks if not isinstance(block, Points)]:
+            raise ValueError(f"Points.concatenate takes blocks of ng.Points, got {strange[0]}")
         dims = sorted({block.dim for block in blocks})
         if len(dims) > 1:
             raise ValueError(f"blocks of points of different dimensions {dims} cannot be concatenated")
@@ -121,6 +123,8 @@ def as_points(x: Points | Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"
             raise ValueError(f"{name} must be finite, got {bad} entries that are NaN or infinite")
     if bad := _count(weights, lambda v: v < 0):
         raise ValueError(f"weights must not be negative, got {bad} of {n} below zero")
+    if _count(weights, lambda v: v == 0) == n:
+        raise ValueError(f"weights must not all be zero: nothing would be seen of the {n} points")
     return Points(x, weights, normals, domain, origin)
 
 

@@ -7,7 +7,6 @@ the same three rules serve boxes, balls, polygons, their boundaries and space-ti
 from __future__ import annotations
 
 import difflib
-import operator
 from collections.abc import Sequence
 
 import jax
@@ -17,6 +16,7 @@ import scipy
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from natgrad import host
+from natgrad.options import Count, check, plain
 
 RULES = ("monte-carlo", "sobol", "gauss")
 
@@ -101,30 +101,22 @@ def check_rule(rule: str) -> None:
     raise ValueError(f"unknown rule {rule!r}, the known ones are {', '.join(map(repr, RULES))}{hint}")
 
 
-def check_key(key: PRNGKeyArray | None, rule: str) -> None:
+def as_key(key: PRNGKeyArray | int | None, rule: str) -> PRNGKeyArray | None:
+    """The key of a rule, which needs one only where its points are independent."""
     if key is None and rule == "monte-carlo":
         raise ValueError("rule 'monte-carlo' needs a key, for example key=jax.random.key(0)")
-    if key is not None and not isinstance(key, jax.Array):
-        raise ValueError(f"key must be a JAX random key such as jax.random.key(0), got {type(key).__name__}")
+    return None if key is None else host.as_key(key)
 
 
 def check_count(n: int | Sequence[int], rule: str) -> int | tuple[int, ...]:
     """n as a positive int, or, for Gauss rules, as a tuple of positive ints."""
-    if isinstance(n, Sequence) and not isinstance(n, str):
-        if rule != "gauss":
-            raise ValueError(f"n={n!r}, numbers of points by axis, goes with rule='gauss', not {rule!r}")
-        return tuple(_check_int(m) for m in n)
-    return _check_int(n)
-
-
-def _check_int(n) -> int:
-    try:
-        count = operator.index(n)
-    except TypeError:
-        raise ValueError(f"the number of points n must be a (static) int, got {n!r}") from None
-    if count < 1 or isinstance(n, bool):
-        raise ValueError(f"the number of points n must be at least 1, got {n!r}")
-    return count
+    n = plain(n)
+    check("the number of points n", n, Count | Sequence[Count])
+    if isinstance(n, int | np.integer):
+        return int(n)
+    if rule != "gauss":
+        raise ValueError(f"n={n!r}, numbers of points by axis, goes with rule='gauss', not {rule!r}")
+    return tuple(map(int, n))
 
 
 def _open(u):

@@ -8,9 +8,10 @@ import equinox as eqx
 
 from natgrad import host
 from natgrad.domains.box import Box, Face
-from natgrad.domains.domain import Domain, as_number
+from natgrad.domains.domain import Domain
 from natgrad.domains.pieces import Cylinder, Pieces, Slice, sample
 from natgrad.domains.points import Points
+from natgrad.options import checked
 
 
 class Interval(Domain):
@@ -24,8 +25,9 @@ class Interval(Domain):
     a: float = eqx.field(static=True)
     b: float = eqx.field(static=True)
 
-    def __init__(self, a, b):
-        self.a, self.b = as_number(a, "a"), as_number(b, "b")
+    @checked
+    def __init__(self, a: float, b: float):
+        self.a, self.b = float(a), float(b)
         if self.a >= self.b:
             raise ValueError(f"an interval needs a less than b, got a={self.a} and b={self.b}")
 

@@ -7,6 +7,7 @@ through it. That is what makes neighbours agree on the nodes they share.
 """
 
 import itertools
+from typing import Annotated
 
 import numpy as np
 import scipy
@@ -16,6 +17,7 @@ from skfem.quadrature import get_quadrature
 from skfem.refdom import RefHex, RefLine, RefQuad, RefTet, RefTri
 
 from natgrad.fem.lagrange import lobatto, product
+from natgrad.options import Range, check
 
 LINEAR = {
     RefLine: ElementLineP1(),
@@ -114,10 +116,8 @@ def nodal_element(refdom, degree: int) -> Element:
         raise ValueError(
             f"no nodal elements on {refdom.name.lower()} cells; use triangles, quadrilaterals, tetrahedra or hexahedra"
         )
-    if not isinstance(degree, int | np.integer) or not 1 <= degree <= MAX_DEGREE[refdom]:
-        raise ValueError(
-            f"degree must be an integer from 1 to {MAX_DEGREE[refdom]} on {refdom.name.lower()} cells, got {degree!r}"
-        )
+    highest = Range(at_least=1, at_most=MAX_DEGREE[refdom])
+    check(f"the degree on {refdom.name.lower()} cells", degree, Annotated[int, highest])
     return Lagrange(refdom, int(degree))
 
 

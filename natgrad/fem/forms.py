@@ -15,8 +15,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from natgrad import host
+from natgrad.indices import trace
+from natgrad.options import Whole, checked
 
 CHUNK = 2048  # points a compiled function takes at a time
+
+
+def numbers(value: Any, name: str) -> np.ndarray:
+    """A number or an array, in float64."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"the {name} must be a finite number, an array or a function of x, got {value!r}")
+    return array
 
 
 class Form:
@@ -28,18 +41,14 @@ class Form:
     shape (d,). `order` is the degree up to which the quadrature is exact, by default twice the degree of the space.
     """
 
-    def __init__(self, diffusion: Any = 1.0, advection: Any = None, reaction: Any = None, order: int | None = None):
+    @checked
+    def __init__(self, diffusion: Any = 1.0, advection: Any = None, reaction: Any = None, order: Whole | None = None):
         self.diffusion, self.advection, self.reaction, self.order = diffusion, advection, reaction, order
         for name in ("diffusion", "advection", "reaction"):
             value = getattr(self, name)
             if value is None or callable(value):
                 continue
-            try:
-                array = np.asarray(value, dtype=float)
-            except (TypeError, ValueError):
-                array = np.array(np.nan)
-            if not np.all(np.isfinite(array)):
-                raise ValueError(f"{name} must be a number, an array or a function of x, got {value!r}")
+            numbers(value, name)
         if diffusion is None and advection is None and reaction is None:
             raise ValueError("a form needs at least one of diffusion, advection and reaction")
 
@@ -87,8 +96,10 @@ def tabulate(f: Any, x: np.ndarray, name: str, *more: np.ndarray, gradient: bool
     that only NumPy understands are called point by point.
     """
     if not callable(f):
-        return np.broadcast_to(np.asarray(f, dtype=float), (len(x), *np.shape(f)))
+        return np.broadcast_to(numbers(f, name), (len(x), *np.shape(f)))
     with jax.enable_x64(True), host.processor():
+        if wrong := _wrong_index(f, x[0], *(a[0] for a in more)):
+            raise ValueError(f"the {name}: {wrong}; a point has shape {x.shape[1:]}")
         try:
             values = _in_chunks(f, gradient, x, *more)
         except Exception as error:
@@ -103,6 +114,13 @@ def tabulate(f: Any, x: np.ndarray, name: str, *more: np.ndarray, gradient: bool
     if not np.all(np.isfinite(values)):
         raise ValueError(f"the {name} is not finite at some quadrature points or nodes")
     return values.astype(float)
+
+
+def _wrong_index(f: Callable, *point: np.ndarray) -> str:
+    try:
+        return trace(f, *point)[1]
+    except Exception:  # functions that only NumPy understands, which looks at indices itself
+        return ""
 
 
 def _in_chunks(f: Callable, gradient: bool, *arrays: np.ndarray) -> np.ndarray:

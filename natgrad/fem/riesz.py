@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from natgrad.fem.base import BaseSpace
 
 DENSE = 2048  # unknowns of the coarse space up to which its inverse is a dense matrix
+INDEFINITE = "a Riesz map needs a positive definite form, this one is not on the free nodes"
 SINGULAR = "the form is singular on the free nodes: fix a part of the boundary, or add a reaction"
 
 
@@ -76,7 +77,7 @@ class Factor:
         if np.abs(pivots).min() <= 1e-12 * scale:
             raise ValueError(SINGULAR)
         if symmetric and pivots.min() < 0:  # those of LDLᵀ have the signs of the eigenvalues
-            raise ValueError("a Riesz map needs a positive definite form, this one is not on the free nodes")
+            raise ValueError(INDEFINITE)
 
     def __call__(self, b: Any) -> np.ndarray:
         """Solves for right-hand sides (..., n, m)."""

@@ -9,8 +9,9 @@ going to the Gauss points and back along the axes.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy
@@ -18,16 +19,17 @@ import scipy
 from natgrad import host
 from natgrad.extras import needs
 from natgrad.fem.base import BaseSpace, Cells, Facets, _order
-from natgrad.fem.forms import Form
+from natgrad.fem.forms import Form, numbers
 from natgrad.fem.lagrange import gauss, lobatto, table
 from natgrad.fem.operators import Kronecker, Operator, Restricted, SumFactorized
 from natgrad.fem.riesz import FastDiagonalization
+from natgrad.options import Count, Range, checked
 
 SIDES = (("left", "right"), ("bottom", "top"), ("front", "back"))
-MAX_DEGREE = 8
+Degree = Annotated[int, Range(at_least=1, at_most=8)]
 
 
-def rectangle(cells=(30, 30), degree: int = 4, lower=None, upper=None) -> TensorSpace:
+def rectangle(cells: Count | Sequence[Count] = (30, 30), degree: Degree = 4, lower=None, upper=None) -> TensorSpace:
     """Qk elements on a rectangle cut into cells[0] × cells[1] equal ones (or on an interval, or on a box).
 
     Nodes are Gauss–Lobatto, numbered with the last coordinate fastest: node i·n_y + j is (x_i, y_j). The parts of the
@@ -43,15 +45,14 @@ class TensorSpace(BaseSpace):
     makes. Its operators work axis by axis.
     """
 
-    def __init__(self, cells=(30, 30), degree: int = 4, lower=None, upper=None):
+    @checked
+    def __init__(self, cells: Count | Sequence[Count] = (30, 30), degree: Degree = 4, lower=None, upper=None):
         counts = np.atleast_1d(cells)
         d = len(counts)
-        if counts.ndim != 1 or d not in (1, 2, 3) or not np.issubdtype(counts.dtype, np.integer) or counts.min() < 1:
+        if d not in (1, 2, 3):
             raise ValueError(f"cells must be one to three positive integers, got {cells!r}")
-        if not isinstance(degree, int | np.integer) or not 1 <= degree <= MAX_DEGREE:
-            raise ValueError(f"degree must be an integer from 1 to {MAX_DEGREE}, got {degree!r}")
-        lower = np.zeros(d) if lower is None else np.atleast_1d(np.asarray(lower, dtype=float))
-        upper = np.ones(d) if upper is None else np.atleast_1d(np.asarray(upper, dtype=float))
+        lower = np.zeros(d) if lower is None else np.atleast_1d(numbers(lower, "lower corner"))
+        upper = np.ones(d) if upper is None else np.atleast_1d(numbers(upper, "upper corner"))
         if lower.shape != (d,) or upper.shape != (d,) or not np.all(lower < upper):
             raise ValueError(f"lower and upper must be {d} numbers each with lower < upper, got {lower} and {upper}")
         self.counts, self.degree, self.lower, self.upper = counts, int(degree), lower, upper
@@ -268,7 +269,7 @@ class TensorSpace(BaseSpace):
         return sets if np.array_equal(product, free) else None
 
     def linear(self) -> tuple[TensorSpace, scipy.sparse.csr_array]:
-        coarse = TensorSpace(self.counts, 1, self.lower, self.upper)
+        coarse = TensorSpace(self.counts.tolist(), 1, self.lower, self.upper)
         per_axis = []
         for a, count in enumerate(self.counts):
             cell = np.minimum(np.arange(self.grid[a]) // self.degree, count - 1)

@@ -22,6 +22,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from natgrad.calculus import products_together
+from natgrad.indices import trace
 from natgrad.parallel import count, own
 from natgrad.problem.coupling import Coupling
 
@@ -73,6 +74,11 @@ class Features(eqx.Module):
         if self.draw is None:
             return self
         inputs, weights = jax.tree.map(lambda a: a.astype(self.weights.dtype), self.draw(key))
+        if -(-len(weights) // count()) != self.num_points:
+            raise ValueError(
+                f"block {self.name!r} drew {self.num_points * count()} points at first and {len(weights)} now: the "
+                "function that draws them must give as many at every step"
+            )
         inputs = tuple(own(a, self.num_points, fill="edge") for a in inputs)
         weights = own(weight * weights, self.num_points)
         return dataclasses.replace(self, inputs=inputs, weights=weights)
@@ -259,10 +265,20 @@ def partition(network: Network) -> tuple[PyTree, PyTree]:
             f"the network {type(network).__name__} has no parameters: give an Equinox module with floating-point "
             "arrays, or ng.Apply(apply, params)"
         )
+    check_parameters("the network", leaves)
+    return params, static
+
+
+def check_parameters(whose: str, leaves: Sequence[Array]) -> None:
+    """Refuses arrays that are no parameters of a natural gradient."""
     dtypes = sorted({str(leaf.dtype) for leaf in leaves})
     if len(dtypes) > 1:
-        raise ValueError(f"the network's parameters mix the dtypes {', '.join(dtypes)}: use one for all")
-    return params, static
+        raise ValueError(f"{whose}'s parameters mix the dtypes {', '.join(dtypes)}: use one for all")
+    if dtypes[0] not in ("float32", "float64"):
+        hint = "give real and imaginary parts of their own" if "complex" in dtypes[0] else "float32 at the least"
+        raise ValueError(f"{whose}'s parameters must be float64 or float32, got {dtypes[0]}: {hint}")
+    if empty := [leaf.shape for leaf in leaves if not leaf.size]:
+        raise ValueError(f"{whose} has a parameter of shape {empty[0]}, which holds no number: leave it out")
 
 
 HINTS = {  # what a new user of JAX runs into first
@@ -282,13 +298,28 @@ def failure(what: str, point: Any, error: Exception, hints: Mapping[str, str] = 
     return f"{what} fails at a single point of shape {point.shape}: {kind}: {reason}{hint}"
 
 
-def check_block(name: str, fn: Callable, network: Network, row: tuple[Any, ...], what: str) -> Array:
+def check_index(what: str, wrong: str, point: Any) -> None:
+    """Refuses a function in whose trace an index is wrong."""
+    if wrong:
+        last = f", its coordinates are x[0] to x[{point.shape[0] - 1}]" if point.shape and point.shape[0] > 1 else ""
+        raise ValueError(f"{what}: {wrong}; a point has shape {point.shape}{last}")
+
+
+def check_block(
+    name: str,
+    fn: Callable,
+    network: Network,
+    row: tuple[Any, ...],
+    what: str,
+    hints: Mapping = HINTS | CALLED,
+) -> Array:
     """Evaluates fn at a point of a block, by shapes alone, and says in one line what is wrong with it."""
     network = jax.tree.map(lambda leaf: leaf, network)
     try:
-        out = eqx.filter_eval_shape(fn, network, *row)
+        out, wrong = trace(fn, network, *row)
     except Exception as error:
-        raise ValueError(failure(f"{what} {name!r}", row[0], error, HINTS | CALLED)) from error
+        raise ValueError(failure(f"{what} {name!r}", row[0], error, hints)) from error
+    check_index(f"{what} {name!r}", wrong, row[0])
     if not hasattr(out, "shape") or len(out.shape) > 1:
         got = getattr(out, "shape", f"{type(out).__name__}, which does not depend on u")
         raise ValueError(f"{what} {name!r} must give a scalar or a vector at one point, got {got}")

@@ -1,7 +1,7 @@
 """Energy problems: L(θ) = Σ_blocks Σ_i w_i e(u_θ, x_i), with a metric of their own (Deep Ritz, Newton, Sobolev)."""
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 from natgrad import host
 from natgrad.domains import Points, as_points
 from natgrad.parallel import total as add_up
-from natgrad.problem.base import Features, Network, Problem, check_block, partition
+from natgrad.problem.base import CALLED, HINTS, Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.least_squares import check_data
@@ -54,7 +54,7 @@ class Energy(eqx.Module):
         if metric is not None and not isinstance(metric, Metric):
             raise ValueError(f"metric must be an ng.Metric such as ng.metrics.H1(), got {type(metric).__name__}")
         self.density, self.metric, self.difference = density, metric, difference
-        self.points = points if isinstance(points, Points) else as_points(points)
+        self.points = as_points(points)
         self.data = check_data(data, len(self.points))
 
 
@@ -105,9 +105,10 @@ class EnergyMinimization(Problem):
         if not self.features:
             raise ValueError("an energy problem needs a metric on at least one block, e.g. metric=ng.metrics.H1()")
         for name, block in blocks.items():
-            out = check_block(name, block.density, network, _row(block), "energy density")
-            if out.ndim:
-                raise ValueError(f"energy density {name!r} must be a scalar at one point, got shape {out.shape}")
+            _check_scalar(name, block.density, network, _row(block), "energy density")
+            if block.difference is not None:
+                between = lambda u, *row, difference=block.difference: difference(u, u, *row)
+                _check_scalar(name, between, network, _row(block), "difference of the energy", HINTS)
         check_units(network, [(name, b.density, (b.points.x, *b.data)) for name, b in blocks.items()])
         self.norms = evaluation_norms(exact, evaluation, [b.points for b in self.energies], network, self.dtype)
 
@@ -139,12 +140,21 @@ def _row(block: Energy) -> tuple[jax.ShapeDtypeStruct, ...]:
     return tuple(map(host.row, (block.points.x, *block.data)))
 
 
+def _check_scalar(
+    name: str, fn: Callable, network: Network, row: tuple[Any, ...], what: str, hints: Mapping = HINTS | CALLED
+) -> None:
+    if shape := check_block(name, fn, network, row, what, hints).shape:
+        raise ValueError(f"{what} {name!r} must be a scalar at one point, got shape {shape}")
+
+
 def _features(name: str, block: Energy, network: Network) -> Features:
     metric = block.metric
     assert metric is not None
     features = metric.features
     # F_u may or may not want the block's data: the metric sees x alone, as its formula does.
     out = check_block(name, lambda u, x: features(u, u, x), network, _row(block)[:1], "metric of block")
+    if metric.density is not None:
+        _check_scalar(name, metric.density, network, _row(block)[:1], "density of the metric of")
     return Features(
         name=name,
         inputs=(block.points.x,),

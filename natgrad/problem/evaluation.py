@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from natgrad import host
-from natgrad.domains import Points
-from natgrad.problem.base import Network, failure
+from natgrad.domains import Points, as_points
+from natgrad.indices import trace
+from natgrad.problem.base import Network, check_index, failure
 from natgrad.problem.errors import ErrorNorms
 
 FACTOR = 10  # "an order of magnitude more quadrature points than during training"
@@ -27,6 +28,11 @@ def evaluation_norms(
         if evaluation is not None:
             raise ValueError("evaluation points were given without an exact solution: give exact=… too")
         return None
+    if evaluation is not None:
+        try:
+            evaluation = as_points(evaluation)
+        except ValueError as error:
+            raise ValueError(f"evaluation: {error}") from error
     if isinstance(exact, Mapping):
         unknown = [name for name in exact if not hasattr(network, name)]
         if unknown:
@@ -49,10 +55,15 @@ def _check_exact(exact: Callable | Mapping[str, Callable], network: Network, x: 
         if not callable(fn):
             raise ValueError(f"{what} must be a function of one point, got {type(fn).__name__}: lambda x: {fn}, say")
         try:
-            given = eqx.filter_eval_shape(lambda x, fn=fn: jnp.atleast_1d(fn(x)), x).shape
+            out, wrong = trace(lambda x, fn=fn: jnp.atleast_1d(fn(x)), x)
+            given = out.shape
         except Exception as error:
             raise ValueError(failure(what, x, error)) from error
+        check_index(what, wrong, x)
         trained = getattr(network, name) if name else network
-        shape = eqx.filter_eval_shape(lambda x, u=trained: jnp.atleast_1d(u(x)), x).shape
+        try:
+            shape = eqx.filter_eval_shape(lambda x, u=trained: jnp.atleast_1d(u(x)), x).shape
+        except Exception as error:
+            raise ValueError(failure("the network", x, error)) from error
         if given != shape:
             raise ValueError(f"{what} has shape {given} at one point, the network {shape}: they must be the same")

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from natgrad import host
 from natgrad.fem import STIFFNESS, BaseSpace, FEErrors, Form, Operator
 from natgrad.fem.base import sum_cells
+from natgrad.fem.definite import check_definite
 from natgrad.fem.operators import Elementwise
 from natgrad.parallel import everywhere, gather, own
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
@@ -98,6 +99,8 @@ class FEINN(Problem):
 
     def _measure(self, exact: Callable, galerkin: np.ndarray) -> None:
         """Errors against an exact solution, and those of the interpolant and of the Galerkin solution."""
+        if not callable(exact):
+            raise ValueError(f"the exact solution must be a function of one point, got {type(exact).__name__}")
         self.norms = self._cast(self.space.errors(exact))
         bests = {"h1_interpolant": self.space.interpolate(exact), "h1_galerkin": galerkin}
         bests = {name: self._cast(values) for name, values in bests.items()}
@@ -169,6 +172,7 @@ class FEINNEnergy(FEINN):
     ):
         matrix = self._set_up(network, space, form, load, dirichlet, neumann)
         _check_symmetric(form, matrix)
+        check_definite("an energy", space, form, matrix, np.asarray(self.free), linear=potential is None)
         natural = self.free.size == space.num_nodes and potential is None
         if natural and matrix.sum() <= 1e-12 * abs(matrix).sum():
             raise ValueError(
@@ -176,7 +180,7 @@ class FEINNEnergy(FEINN):
             )
         if metric is None:
             metric = "energy" if potential is None else "newton"
-        chosen = _metric(metric, {"energy": form, "h1": STIFFNESS, "newton": form}, space)
+        chosen = _metric(metric, {"energy": form, "h1": STIFFNESS, "newton": form}, space, np.asarray(self.free))
         self.newton = metric == "newton"
         if self.newton and potential is None:
             raise ValueError("metric='newton' needs a potential=…: for a linear problem it is metric='energy'")
@@ -281,7 +285,7 @@ class FEINNLeastSquares(FEINN):
         matrix = self._set_up(network, space, form, load, dirichlet, neumann)
         self.riesz = self._cast(_riesz(space, inner, np.asarray(self.free), riesz))
         known = {"least_squares": None, "h1": STIFFNESS, "energy": _symmetric_part(form)}
-        chosen = _metric(metric, known, space)
+        chosen = _metric(metric, known, space, np.asarray(self.free))
         if chosen is None:
             self.metric = NormalEquations(form=self.form, riesz=self.riesz, size=self.free.size)
             self.graph = None  # R⁻¹ couples all nodes
@@ -345,10 +349,12 @@ def _lift(space: BaseSpace, dirichlet: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _vector(space: BaseSpace, load: Any, neumann: Mapping[Any, Any] | None) -> np.ndarray:
+    if neumann is not None and not isinstance(neumann, Mapping):
+        raise ValueError(f"neumann must be a mapping {{part: ψ}}, got {type(neumann).__name__}")
     if load is not None and not callable(load) and np.ndim(load) == 1:
         vector = np.asarray(load, float)
-        if vector.shape != (space.num_nodes,):
-            raise ValueError(f"a load vector has a number a node ({space.num_nodes}), got shape {vector.shape}")
+        if vector.shape != (space.num_nodes,) or not np.all(np.isfinite(vector)):
+            raise ValueError(f"a load vector has a finite number a node ({space.num_nodes}), got shape {vector.shape}")
         return vector + space.load(None, neumann)
     return space.load(load, neumann)
 
@@ -366,14 +372,16 @@ def _symmetric_part(form: Any) -> Any:
     return Form(diffusion=form.diffusion, reaction=form.reaction, order=form.order)
 
 
-def _metric(metric: Any, known: Mapping[str, Any], space: BaseSpace) -> Any:
+def _metric(metric: Any, known: Mapping[str, Any], space: BaseSpace, free: np.ndarray) -> Any:
     """The form of a metric by name, or the one given."""
-    if isinstance(metric, str):
-        if metric not in known:
-            raise ValueError(f"unknown metric {metric!r}: choose one of {', '.join(known)}, or give a form")
-        return known[metric]
-    _check_symmetric(metric, space.assemble(metric))
-    return metric
+    if isinstance(metric, str) and metric not in known:
+        raise ValueError(f"unknown metric {metric!r}: choose one of {', '.join(known)}, or give a form")
+    chosen = known[metric] if isinstance(metric, str) else metric
+    if metric == "energy" or not isinstance(metric, str):
+        matrix = space.assemble(chosen)
+        _check_symmetric(chosen, matrix)
+        check_definite("a metric", space, chosen, matrix, free)
+    return chosen
 
 
 def _riesz(space: BaseSpace, inner: Any, free: np.ndarray, kind: str | None) -> Operator:

@@ -21,7 +21,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad import host
-from natgrad.problem.base import Features
+from natgrad.indices import trace
+from natgrad.problem.base import Features, check_parameters
 from natgrad.problem.least_squares import LeastSquares
 
 
@@ -44,12 +45,22 @@ class ResidualFunction(LeastSquares):
         if not callable(fn):
             raise ValueError(f"ResidualFunction takes a function of the parameters first, got {type(fn).__name__}")
         self.fn, self.norms, self.validation = fn, None, None
-        self.params, self.static = jax.tree.map(host.array, params), jax.tree.map(host.array, args)
+        try:
+            self.params, self.static = jax.tree.map(host.array, params), jax.tree.map(host.array, args)
+        except TypeError as error:
+            raise ValueError("the parameters and data of a residual function must be arrays") from error
         leaves = jax.tree.leaves(self.params)
         if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
             kinds = ", ".join(sorted({str(leaf.dtype) for leaf in leaves})) or "none"
             raise ValueError(f"the parameters of a residual function must be real floating-point arrays, got {kinds}")
-        out = jax.eval_shape(self.network(self.params))
+        check_parameters("the residual function", leaves)
+        try:
+            out, wrong = trace(lambda values: values(), self.network(self.params))
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"the residual function fails: {type(error).__name__}: {reason}") from error
+        if wrong:
+            raise ValueError(f"the residual function: {wrong}")
         if not jnp.issubdtype(out.dtype, jnp.floating) or not out.size:
             raise ValueError(f"a residual function must give real floating-point arrays, got {out.dtype}[{out.size}]")
         rows: tuple[Array, ...] = (host.array(np.arange(out.size, dtype=np.int32)),)

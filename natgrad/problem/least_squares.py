@@ -14,17 +14,19 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from natgrad import host
 from natgrad.domains import Points, as_points
+from natgrad.options import Positive, check, checked, plain
 from natgrad.parallel import total as add_up
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.units import check_units
 from natgrad.problem.validation import Validation, independent, validation
-from natgrad.problem.weights import balanced, check_weight, number
+from natgrad.problem.weights import Weight, balanced, number
 
 
 class Residual(eqx.Module):
@@ -50,24 +52,25 @@ class Residual(eqx.Module):
     #: points ↦ their data; None where the data are arrays, known at these points alone.
     tabulate: Callable | None = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
         fn: Callable,
         points: Points | Array | Callable[[PRNGKeyArray], Points],
         *,
         data: Array | tuple[Array, ...] | Callable[[Points], Any] = (),
-        weight: float | str = 1.0,
+        weight: Weight = 1.0,
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
-        self.fn, self.weight = fn, check_weight(weight)
+        self.fn, self.weight = fn, weight
         if callable(points):  # the problem has a key for each of its blocks; here shapes are enough
             self.draw, self.tabulate = Draw(points, data), None
             self.points, self.data = jax.eval_shape(self.draw.blocks, host.key(host.FRESH))
             return
         self.draw = None
-        self.points = points if isinstance(points, Points) else as_points(points)
-        self.data = check_data(data(self.points) if callable(data) else data, len(self.points))
+        self.points = as_points(points)
+        self.data = check_data(tabulated(data, self.points) if callable(data) else data, len(self.points))
         self.tabulate = Tabulate(data) if callable(data) or not self.data else None
 
 
@@ -78,7 +81,7 @@ class Tabulate:
     data: Any
 
     def __call__(self, points: Points) -> tuple[Array, ...]:
-        return check_data(self.data(points), len(points)) if callable(self.data) else ()
+        return check_data(tabulated(self.data, points), len(points)) if callable(self.data) else ()
 
 
 @dataclass(frozen=True)
@@ -94,19 +97,42 @@ class Draw:
 
     def blocks(self, key: PRNGKeyArray) -> tuple[Points, tuple[Array, ...]]:
         """The points and their data."""
-        points = as_points(self.points(key))
-        data = self.data(points) if callable(self.data) else self.data
+        try:
+            drawn = self.points(key)
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"the function that draws points fails: {type(error).__name__}: {reason}") from error
+        points = as_points(drawn)
+        data = tabulated(self.data, points) if callable(self.data) else self.data
         if data is self.data and jax.tree.leaves(data):
             raise ValueError("data of points that are drawn at every step must be a function of the points")
         return points, check_data(data, len(points))
 
 
+def tabulated(data: Callable, points: Points) -> Any:
+    """A function of points at these."""
+    try:
+        return data(points)
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"data fails at {len(points)} points of dimension {points.dim}: {type(error).__name__}: {reason}"
+        ) from error
+
+
 def check_data(data: Any, n: int) -> tuple[Array, ...]:
     """Per-point data as a tuple of arrays with n rows each."""
-    arrays = tuple(host.array(a) for a in (data if isinstance(data, tuple | list) else (data,)))
+    try:
+        arrays = tuple(host.array(a) for a in (data if isinstance(data, tuple | list) else (data,)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"data must be arrays of numbers, got {type(data).__name__}") from error
     for array in arrays:
         if array.ndim == 0 or array.shape[0] != n:
             raise ValueError(f"data must have one row a point ({n}), got shape {array.shape}")
+        if jnp.issubdtype(array.dtype, jnp.complexfloating):
+            raise ValueError(f"data must be real, got {array.dtype}: give real and imaginary parts as columns")
+        if not host.traced(array) and not np.all(np.isfinite(np.asarray(array))):
+            raise ValueError("data must be finite, got some that are NaN or infinite")
     return arrays
 
 
@@ -168,11 +194,17 @@ class LeastSquares(Problem):
         Blocks that are given one are no longer "auto".
         """
         names = [block.name for block in self.features]
-        named = isinstance(weights, Mapping)
-        given = dict(weights) if isinstance(weights, Mapping) else dict(zip(names, jnp.asarray(weights), strict=True))
+        if isinstance(weights, Mapping):
+            given = dict(weights)
+        elif np.shape(weights) != (len(names),):
+            raise ValueError(f"weights must be one for each of the blocks {', '.join(names)}, got {weights!r}")
+        else:
+            given = dict(zip(names, jnp.asarray(weights), strict=True))
         if unknown := set(given) - set(names):
             raise ValueError(f"there is no block {min(unknown)!r} to give a weight: there are {', '.join(names)}")
-        given = {name: check_weight(value, auto=False) if named else value for name, value in given.items()}
+        for name, value in given.items():
+            if not host.traced(value):
+                check(f"the weight of {name!r}", plain(value), Positive)
         new = jnp.stack([jnp.asarray(given.get(n, w), self.dtype) for n, w in zip(names, self.weights, strict=True)])
         ratio = dict(zip(names, new / self.weights, strict=True))
         features = tuple(

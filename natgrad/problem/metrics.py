@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from natgrad.calculus import gradient
+from natgrad.options import NonNegative, checked
 
 
 class Metric:
@@ -21,6 +22,8 @@ class Metric:
     def __init__(self, features: Callable, density: Callable | None = None, name: str = "custom"):
         if not callable(features):
             raise ValueError(f"a metric's features are a function of (u, v, x), got {type(features).__name__}")
+        if density is not None and not callable(density):
+            raise ValueError(f"a metric's density is a function of (u, x), got {type(density).__name__}")
         self.features, self.density, self.name = features, density, name
 
     def __repr__(self) -> str:
@@ -37,7 +40,8 @@ def H1() -> Metric:
     return Metric(lambda u, v, x: _join(gradient(v, x), v(x)), name="H1")
 
 
-def EnergyNorm(diffusion: Callable | float = 1.0, reaction: Callable | float = 0.0) -> Metric:
+@checked
+def EnergyNorm(diffusion: Callable | NonNegative = 1.0, reaction: Callable | NonNegative = 0.0) -> Metric:
     """∫ κ ∇v·∇w + σ v w, the inner product of −∇·(κ∇u) + σu; κ, σ ≥ 0 are numbers or functions of one point (d,).
 
     ng.metrics.EnergyNorm(diffusion=lambda x: 1 + x[0], reaction=2.0)
@@ -57,7 +61,8 @@ def NewtonCubic() -> Metric:
     return Metric(lambda u, v, x: _join(gradient(v, x), jnp.sqrt(3.0) * u(x) * v(x)), name="newton-cubic")
 
 
-def GrossPitaevskii(potential: Callable | float, beta: float) -> Metric:
+@checked
+def GrossPitaevskii(potential: Callable | NonNegative, beta: NonNegative) -> Metric:
     """∫ ∇v·∇w + V v w + β|u|² v w, the energy inner product of the Gross–Pitaevskii equation (V, β ≥ 0).
 
     V is a number or a function of one point (d,), such as the trap of
@@ -65,8 +70,6 @@ def GrossPitaevskii(potential: Callable | float, beta: float) -> Metric:
         ng.metrics.GrossPitaevskii(lambda x: jnp.sum(x**2), beta=100.0)
     """
     V = _coefficient(potential)
-    if beta < 0:
-        raise ValueError(f"the Gross–Pitaevskii metric needs β ≥ 0, got {beta}")
     return Metric(
         lambda u, v, x: _join(gradient(v, x), jnp.sqrt(V(x) + beta * u(x) ** 2) * v(x)), name="gross-pitaevskii"
     )
@@ -75,8 +78,6 @@ def GrossPitaevskii(potential: Callable | float, beta: float) -> Metric:
 def _coefficient(value: Callable | float) -> Callable[[Array], Array]:
     if callable(value):
         return value
-    if value < 0:
-        raise ValueError(f"a metric's coefficients must not be negative, got {value}")
     return lambda x: jnp.asarray(value, x.dtype)
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from natgrad import host
 from natgrad.fem import BaseSpace
+from natgrad.indices import trace
 
 GAUSS = np.polynomial.legendre.leggauss(8)
 
@@ -29,11 +30,14 @@ class Potential(eqx.Module):
         self.points, self.weights = host.array(cells.points), host.array(cells.weights)
         self.density = density
         try:
-            shape = jax.eval_shape(density, host.array(np.zeros(())), host.array(np.zeros(space.dim))).shape
+            out, wrong = trace(density, host.array(np.zeros(())), host.array(np.zeros(space.dim)))
         except Exception as error:
-            raise ValueError(f"the potential must be a function W(u, x) of two numbers: {error}") from error
-        if shape != ():
-            raise ValueError(f"the potential W(u, x) must give a number, got shape {shape}")
+            reason = " ".join(str(error).split())
+            raise ValueError(f"the potential must be a function W(u, x) of a number and a point: {reason}") from error
+        if wrong:
+            raise ValueError(f"the potential: {wrong}; a point has shape ({space.dim},)")
+        if np.shape(out) != ():
+            raise ValueError(f"the potential W(u, x) must give a number, got shape {np.shape(out)}")
 
     def _at_points(self, derivative: int, u: Float[Array, "e q"]) -> Float[Array, "e q"]:
         f = self.density

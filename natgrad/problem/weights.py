@@ -1,29 +1,16 @@
 """The weight of a residual block as a user writes it: a number, or "auto" (`natgrad.optim.balance` finds it)."""
 
-import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
+from natgrad.options import Positive
+
+Weight = Positive | Literal["auto"]
 
 
 def number(weight: float | str) -> float:
     """The weight itself, 1 where it is yet to be found."""
     return 1.0 if isinstance(weight, str) else weight
-
-
-def check_weight(weight: Any, auto: bool = True) -> float | str:
-    """A weight as it may be: a number, or "auto" where that is allowed."""
-    if auto and isinstance(weight, str) and weight == "auto":
-        return weight
-    try:
-        value = math.nan if isinstance(weight, str) or np.ndim(weight) else float(weight)
-    except TypeError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        hint = ', or "auto" to balance it' if auto else ""
-        raise ValueError(f"the weight of a residual must be one positive and finite number, got {weight!r}{hint}")
-    return value
 
 
 def balanced(weights: Any, blocks: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,8 @@
-"""Reference solutions where there is no closed form: computed once, accurate to about ten digits, differentiable."""
+"""Reference solutions where there is no closed form: computed once, accurate to about ten digits, differentiable.
+
+That is so for the defaults of their problems; beyond the ranges of the problems' options they are not resolved, or take
+minutes (`tests/zoo/test_problems.py` compares them with finer ones).
+"""
 
 from collections.abc import Callable
 from functools import cache

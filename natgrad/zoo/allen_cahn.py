@@ -1,11 +1,14 @@
 """The Allen–Cahn equation, periodic in x by the network: u_t = D u_xx + R (u − u³), points (t, x)."""
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 
 from natgrad.calculus import value_gradient_laplacian
 from natgrad.domains import Box, Interval
 from natgrad.networks import MLP, Periodic
+from natgrad.options import Count, Range, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo import _reference
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
@@ -16,12 +19,12 @@ DOMAIN = Interval(0, 1) * Box([-1], [1])
 def build(
     key,
     *,
-    width: int = 40,
-    depth: int = 3,
-    interior: int = 10_000,
-    initial: int = 400,
-    diffusion: float = 1e-3,
-    reaction: float = 5.0,
+    width: Count = 40,
+    depth: Whole = 3,
+    interior: Count = 10_000,
+    initial: Count = 400,
+    diffusion: Annotated[float, Range(at_least=1e-3, at_most=2e-2)] = 1e-3,
+    reaction: Annotated[float, Range(at_least=0, at_most=10)] = 5.0,
 ) -> LeastSquares:
     def allen_cahn(u, z):
         value, (u_t, _), u_xx = value_gradient_laplacian(u, z, dims=1)

@@ -3,6 +3,8 @@
 There are `boundary` points on the boundary and as many at t = 0. ν is 0.01/π by default, 0.1/π in the preset `small`.
 """
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 
@@ -10,6 +12,7 @@ from natgrad import host
 from natgrad.calculus import value_gradient_laplacian
 from natgrad.domains import Box, Interval, Points
 from natgrad.networks import MLP
+from natgrad.options import Count, Range, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo import _reference
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
@@ -28,7 +31,13 @@ def layered(n: int, key, rule: str = "sobol"):
 
 
 def build(
-    key, *, width: int = 40, depth: int = 3, interior: int = 10_000, boundary: int = 400, nu: float = NU
+    key,
+    *,
+    width: Count = 40,
+    depth: Whole = 3,
+    interior: Annotated[int, Range(at_least=4)] = 10_000,
+    boundary: Count = 400,
+    nu: Annotated[float, Range(at_least=1e-3, at_most=1)] = NU,
 ) -> LeastSquares:
     def burgers(u, z):
         value, (u_t, u_x), u_xx = value_gradient_laplacian(u, z, dims=1)

@@ -3,10 +3,14 @@
 E(u) = ∫ ½|∇u|² + ¼u⁴ − fu; the metric is ∫ ∇v·∇w + 3u²vw, frozen at the current u.
 """
 
+from typing import Literal
+
 import jax.numpy as jnp
 
 from natgrad.fem import Form, rectangle
+from natgrad.fem.tensor import Degree
 from natgrad.networks import MLP
+from natgrad.options import Count, Whole
 from natgrad.problem import FEINNEnergy
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -20,7 +24,13 @@ def f(x):
 
 
 def build(
-    key, *, width: int = 64, depth: int = 3, cells: int = 30, degree: int = 4, metric: str = "newton"
+    key,
+    *,
+    width: Count = 64,
+    depth: Whole = 3,
+    cells: Count = 30,
+    degree: Degree = 4,
+    metric: Literal["newton", "energy", "h1"] = "newton",
 ) -> FEINNEnergy:
     return FEINNEnergy(
         MLP(2, 1, width, depth, key=key),

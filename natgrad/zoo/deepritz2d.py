@@ -6,7 +6,9 @@ A FEINN of degree 4. Its error cannot fall below that of the mesh, which is repo
 import jax.numpy as jnp
 
 from natgrad.fem import Form, rectangle
+from natgrad.fem.tensor import Degree
 from natgrad.networks import MLP
+from natgrad.options import Count, Whole
 from natgrad.problem import FEINNEnergy
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -19,7 +21,7 @@ def f(x):
     return 2 * jnp.pi**2 * exact(x)
 
 
-def build(key, *, width: int = 64, depth: int = 3, cells: int = 30, degree: int = 4) -> FEINNEnergy:
+def build(key, *, width: Count = 64, depth: Whole = 3, cells: Count = 30, degree: Degree = 4) -> FEINNEnergy:
     return FEINNEnergy(
         MLP(2, 1, width, depth, key=key),
         rectangle((cells, cells), degree),

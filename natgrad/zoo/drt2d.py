@@ -4,11 +4,15 @@ Least squares in the dual norm, since the form is not symmetric. Neumann data at
 metric is that of the loss; the published recipe has the paper's, H¹.
 """
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 
 from natgrad.fem import Form, rectangle
+from natgrad.fem.tensor import Degree
 from natgrad.networks import MLP
+from natgrad.options import Count, Whole
 from natgrad.problem import FEINNLeastSquares
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -38,7 +42,15 @@ def f(x):
     return -jnp.trace(jax.jacfwd(flux)(x)) + advection(x) @ jax.grad(exact)(x) + reaction(x) * exact(x)
 
 
-def build(key, *, width: int = 64, depth: int = 3, cells: int = 30, degree: int = 4, metric: str = "least_squares"):
+def build(
+    key,
+    *,
+    width: Count = 64,
+    depth: Whole = 3,
+    cells: Count = 30,
+    degree: Degree = 4,
+    metric: Literal["least_squares", "h1", "energy"] = "least_squares",
+):
     return FEINNLeastSquares(
         MLP(2, 1, width, depth, key=key),
         rectangle((cells, cells), degree),

@@ -4,11 +4,14 @@
 ∫ ∇v·∇w + (|x|² − λ + 3βu²)vw, without its negative part, which exists only far from the minimum.
 """
 
+from typing import Annotated
+
 import jax.numpy as jnp
 
 from natgrad.calculus import gradient
 from natgrad.domains import Box
 from natgrad.networks import MLP, HardBoundary
+from natgrad.options import Count, Positive, Range, Whole
 from natgrad.problem import Energy, EnergyMinimization
 from natgrad.problem.metrics import Metric
 from natgrad.zoo import _reference
@@ -22,7 +25,13 @@ def bubble(x):
 
 
 def build(
-    key, *, width: int = 40, depth: int = 3, interior: int = 4_900, beta: float = 1.0, chemical: float = 5.0
+    key,
+    *,
+    width: Count = 40,
+    depth: Whole = 3,
+    interior: Count = 4_900,
+    beta: Positive = 1.0,
+    chemical: Annotated[float, Range(at_least=2.1, at_most=10)] = 5.0,
 ) -> EnergyMinimization:
     def energy(u, x):
         return 0.5 * (jnp.sum(gradient(u, x) ** 2) + (x @ x - chemical + 0.5 * beta * u(x) ** 2) * u(x) ** 2)

@@ -6,12 +6,15 @@ points ten times that of training. The default recipe has as many points in all,
 points), on the six sides (6h⁻³) and at t = 0 (h⁻³), by a Sobol sequence.
 """
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 
 from natgrad.calculus import value_gradient_laplacian
 from natgrad.domains import Box, Interval
 from natgrad.networks import MLP
+from natgrad.options import Count, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -35,12 +38,12 @@ def fixed(u, x):
 def build(
     key,
     *,
-    width: int = 64,
-    depth: int = 3,
-    interior: int = 6_100,
-    boundary: int = 4_200,
-    initial: int = 700,
-    rule: str = "sobol",
+    width: Count = 64,
+    depth: Whole = 3,
+    interior: Count = 6_100,
+    boundary: Count = 4_200,
+    initial: Count = 700,
+    rule: Literal["sobol", "monte-carlo", "gauss"] = "sobol",
 ) -> LeastSquares:
     net, inside, rim, start = jax.random.split(key, 4)
     return LeastSquares(

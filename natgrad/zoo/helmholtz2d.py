@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from natgrad.calculus import laplacian
 from natgrad.domains import Box
 from natgrad.networks import MLP
+from natgrad.options import Count, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -17,7 +18,7 @@ def exact(x):
 
 
 def build(
-    key, *, width: int = 40, depth: int = 3, interior: int = 10_000, boundary: int = 1_000, k: float = 1.0
+    key, *, width: Count = 40, depth: Whole = 3, interior: Count = 10_000, boundary: Count = 1_000, k: float = 1.0
 ) -> LeastSquares:
     def helmholtz(u, x):
         return (laplacian(u, x) + k**2 * u(x) - (k**2 - 17 * jnp.pi**2) * exact(x)) / (17 * jnp.pi**2)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from natgrad.calculus import gradient, value_gradient_laplacian
 from natgrad.domains import Box
 from natgrad.networks import MLP, Fields
+from natgrad.options import Count, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register
 
@@ -30,7 +31,7 @@ def flux(net, x):
 
 
 def build(
-    key, *, width: int = 40, depth: int = 3, interior: int = 10_000, boundary: int = 1_000, sensors: int = 400
+    key, *, width: Count = 40, depth: Whole = 3, interior: Count = 10_000, boundary: Count = 1_000, sensors: Count = 400
 ) -> LeastSquares:
     u, k, inside, rim, spots = jax.random.split(key, 5)
     x = SQUARE.interior(interior, key=inside, rule="sobol")

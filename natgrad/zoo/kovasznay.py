@@ -11,6 +11,7 @@ from natgrad.calculus import gradient, value_gradient_laplacian
 from natgrad.domains import Box
 from natgrad.networks import MLP, Fields
 from natgrad.optim.damping import LevenbergMarquardt
+from natgrad.options import Count, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo._pressure import flow_fields
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register
@@ -34,7 +35,9 @@ def navier_stokes(flow, x):
     return jnp.append(-NU * laplacian + du @ u + gradient(flow.p, x), jnp.trace(du))
 
 
-def build(key, *, width: int = 45, depth: int = 3, interior: int = 10_000, boundary: int = 1_000) -> LeastSquares:
+def build(
+    key, *, width: Count = 45, depth: Whole = 3, interior: Count = 10_000, boundary: Count = 1_000
+) -> LeastSquares:
     u, p, inside, rim = jax.random.split(key, 4)
     return LeastSquares(
         Fields(u=MLP(2, 2, width, depth, key=u), p=MLP(2, 1, width, depth, key=p)),

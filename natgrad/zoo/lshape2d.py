@@ -3,12 +3,15 @@
 Finite elements on triangles, refined towards the corner; φ is the angle to the middle of the domain.
 """
 
+from typing import Annotated
+
 import jax.numpy as jnp
 import numpy as np
 
 from natgrad.extras import needs
 from natgrad.fem import Form, Space
 from natgrad.networks import MLP
+from natgrad.options import Count, Range, Whole
 from natgrad.problem import FEINNEnergy
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -31,7 +34,15 @@ def mesh(uniform: int, graded: int):
     return mesh
 
 
-def build(key, *, width: int = 64, depth: int = 3, degree: int = 2, uniform: int = 3, graded: int = 8) -> FEINNEnergy:
+def build(
+    key,
+    *,
+    width: Count = 64,
+    depth: Whole = 3,
+    degree: Annotated[int, Range(at_least=1, at_most=4)] = 2,
+    uniform: Whole = 3,
+    graded: Whole = 8,
+) -> FEINNEnergy:
     space = Space(mesh(uniform, graded), degree)
     return FEINNEnergy(MLP(2, 1, width, depth, key=key), space, Form(), dirichlet=exact, exact=exact)
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from natgrad.calculus import gradient
 from natgrad.domains import Box
 from natgrad.networks import MLP, HardBoundary
+from natgrad.options import Count, Whole
 from natgrad.problem import Energy, EnergyMinimization
 from natgrad.problem.metrics import NewtonCubic
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
@@ -34,7 +35,7 @@ def change(u, new, x):
     return g @ h + 0.5 * h @ h + d * (a**3 + 1.5 * a**2 * d + a * d**2 + 0.25 * d**3) - f(x) * d
 
 
-def build(key, *, width: int = 64, depth: int = 3, interior: int = 4_900) -> EnergyMinimization:
+def build(key, *, width: Count = 64, depth: Whole = 3, interior: Count = 4_900) -> EnergyMinimization:
     network = HardBoundary(MLP(2, 1, width, depth, key=key), distance=lambda x: jnp.prod(x * (1 - x)))
     block = Energy(energy, SQUARE.interior(interior, rule="gauss"), metric=NewtonCubic(), difference=change)
     return EnergyMinimization(network, interior=block, exact=exact)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from natgrad.calculus import laplacian
 from natgrad.domains import Box
 from natgrad.networks import MLP
+from natgrad.options import Count, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -24,7 +25,9 @@ def dirichlet(u, x):
     return u(x) - exact(x)
 
 
-def build(key, *, width: int = 64, depth: int = 3, interior: int = 10_000, boundary: int = 1_000) -> LeastSquares:
+def build(
+    key, *, width: Count = 64, depth: Whole = 3, interior: Count = 10_000, boundary: Count = 1_000
+) -> LeastSquares:
     net, inside, rim = jax.random.split(key, 3)
     return LeastSquares(
         MLP(in_size=3, out_size=1, width=width, depth=depth, key=net),

@@ -7,6 +7,7 @@ square of π², the scale of the Laplacian.
 """
 
 import math
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +17,12 @@ from natgrad.calculus import laplacian
 from natgrad.domains import Box
 from natgrad.networks import MLP
 from natgrad.optim.damping import Guarded, Spectral
+from natgrad.options import Count, Positive, Range, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
 
 def solution(dim: int):
-    if dim < 2:
-        raise ValueError(f"dim must be at least 2, got {dim}")
     if dim < 10:
         return lambda x: jnp.sum(jnp.cos(jnp.pi * x))
     return (lambda x: jnp.sum(x[0::2] * x[1::2])) if dim < 100 and dim % 2 == 0 else (lambda x: x @ x)
@@ -31,12 +31,12 @@ def solution(dim: int):
 def build(
     key,
     *,
-    dim: int = 5,
-    width: int | tuple[int, ...] = 64,
-    depth: int | None = 3,
-    interior: int = 10_000,
-    boundary: int = 2_000,
-    weight: float = 100.0,
+    dim: Annotated[int, Range(at_least=2, at_most=1000)] = 5,
+    width: Count | tuple[Count, ...] = 64,
+    depth: Whole | None = 3,
+    interior: Count = 10_000,
+    boundary: Count = 2_000,
+    weight: Positive = 100.0,
     fresh: bool = False,
 ) -> LeastSquares:
     exact, cube = solution(dim), Box([0] * dim, [1] * dim)

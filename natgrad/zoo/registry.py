@@ -21,6 +21,8 @@ from typing import Any
 
 from jaxtyping import PRNGKeyArray
 
+from natgrad import host
+from natgrad.options import checked
 from natgrad.problem import Problem
 
 BUDGETS = ("ngd", "bfgs", "lbfgs", "ssbroyden", "adam")
@@ -107,7 +109,7 @@ class Benchmark:
 
     Attributes:
         name, title, equation: one line of text each.
-        build: `build(key, *, options…) -> Problem`.
+        build: `build(key, *, options…) -> Problem`; the annotations say what the options may be (`natgrad.options`).
         presets: "small", which two cores solve within two minutes of stepping; for problems of the paper also "paper",
             its sizes and budgets.
         fields: `fields(options) -> Picture`, where `options` are those of `build` that differ from their defaults.
@@ -122,6 +124,9 @@ class Benchmark:
     fields: Callable[[Mapping[str, Any]], Picture]
     norm: str = "h1"
 
+    def __post_init__(self):
+        object.__setattr__(self, "build", checked(self.build))
+
     @property
     def options(self) -> dict[str, inspect.Parameter]:
         """The options of `build` by name, each with its `.default` and `.annotation`."""
@@ -134,10 +139,12 @@ class Benchmark:
             raise ValueError(f"unknown preset {name!r} of {self.name}: {suggest(name, self.presets)}")
         return self.presets[name]
 
-    def problem(self, key: PRNGKeyArray, preset: str = "small", recipe: str = "default", **options: Any) -> Problem:
+    def problem(
+        self, key: PRNGKeyArray | int, preset: str = "small", recipe: str = "default", **options: Any
+    ) -> Problem:
         """The problem of a preset, some of its options replaced."""
         chosen = {**self.preset(preset).build_options(recipe), **self.check(options)}
-        return self.build(key, **chosen)
+        return self.build(host.as_key(key), **chosen)
 
     def check(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """The options themselves, if all of them are the problem's."""

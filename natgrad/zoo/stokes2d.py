@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from natgrad.calculus import gradient, laplacian, value_gradient_laplacian
 from natgrad.domains import Box
 from natgrad.networks import MLP, Fields
+from natgrad.options import Count, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.zoo._pressure import flow_fields
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register
@@ -31,7 +32,9 @@ def stokes(flow, x, f):
     return jnp.append(-lap + gradient(flow.p, x) - f, jnp.trace(du))
 
 
-def build(key, *, width: int = 45, depth: int = 3, interior: int = 10_000, boundary: int = 1_000) -> LeastSquares:
+def build(
+    key, *, width: Count = 45, depth: Whole = 3, interior: Count = 10_000, boundary: Count = 1_000
+) -> LeastSquares:
     u, p, inside, rim = jax.random.split(key, 4)
     x = SQUARE.interior(interior, key=inside, rule="sobol")
     return LeastSquares(

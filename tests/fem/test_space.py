@@ -194,7 +194,7 @@ def test_bad_input_gets_one_line():
         "diffusion must be a number or an array": lambda: space.assemble(Form(lambda x: x)),
         "the reaction fails at a single point": lambda: space.assemble(Form(reaction=lambda x: x[0] @ x)),
         "is not finite": lambda: space.assemble(Form(lambda x: 1 / (x[0] - x[0]))),
-        "reaction must be a number, an array": lambda: Form(reaction="one"),
+        "reaction must be a finite number, an array": lambda: Form(reaction="one"),
         "at least one of": lambda: Form(None),
         "BilinearForm": lambda: space.operator("laplace"),
         "distinct nodes": lambda: space.operator(STIFFNESS, [0, 0]),

@@ -169,7 +169,8 @@ def test_operators_are_transformed_by_jax(path, form):
 def test_bad_input_gets_one_line():
     space = rectangle((2, 2), 2)
     bad = {
-        "one to three positive integers": lambda: rectangle((2, 0)),
+        r"cells must be a positive integer or a sequence, .*, got \(2, 0\)": lambda: rectangle((2, 0)),
+        "one to three positive integers": lambda: rectangle((2, 2, 2, 2)),
         "from 1 to 8": lambda: rectangle((2, 2), 9),
         "lower < upper": lambda: rectangle((2, 2), 1, upper=(1, -1)),
         r"no boundary 'lid' \(it has left, right, bottom, top\)": lambda: space.boundary("lid"),

@@ -10,6 +10,7 @@ import pytest
 import natgrad as ng
 from natgrad import zoo
 from natgrad.experiment import optimizers
+from natgrad.options import check
 from natgrad.zoo import _reference
 
 NAMES = zoo.names()
@@ -106,7 +107,7 @@ def test_presets_fit(benchmark):
             assert set(solver) <= {"max_rank", "damping", "gamma"}, name
         assert "max_rank" not in preset.published, name
     for parameter in benchmark.options.values():
-        assert isinstance(parameter.default, parameter.annotation), f"{parameter.name} is not typed by its default"
+        check(parameter.name, parameter.default, parameter.annotation)
 
 
 def test_is_described(benchmark):
@@ -182,7 +183,7 @@ def test_poisson_in_many_dimensions(dim):
 
 
 def test_poisson_nd_refuses_one_dimension():
-    with pytest.raises(ValueError, match="dim must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="dim must be an integer from 2 to 1000, got 1"):
         zoo.get("poisson_nd").build(jax.random.key(0), dim=1)
 
 
@@ -195,3 +196,17 @@ def test_references_agree_with_finer_ones():
         (_reference.condensate(1.0, 5.0, 4.0), _reference.condensate(1.0, 5.0, 4.0, modes=30)),
     ):
         np.testing.assert_allclose(jax.vmap(coarse)(z), jax.vmap(fine)(z), atol=1e-9)
+
+
+@pytest.mark.slow
+def test_references_hold_at_the_ends_of_the_ranges_of_their_options():
+    z = jax.random.uniform(jax.random.key(0), (500, 2), minval=jnp.array([0.01, -1]), maxval=1.0)
+    for coarse, fine in (
+        (_reference.burgers(1e-3), _reference.burgers(1e-3, nodes=300)),
+        (_reference.burgers(1.0), _reference.burgers(1.0, nodes=300)),
+        (_reference.allen_cahn(1e-3, 10.0), _reference.allen_cahn(1e-3, 10.0, modes=320, times=80)),
+        (_reference.allen_cahn(2e-2, 10.0), _reference.allen_cahn(2e-2, 10.0, modes=320, times=80)),
+        (_reference.condensate(1.0, 2.1, 4.0), _reference.condensate(1.0, 2.1, 4.0, modes=30)),
+        (_reference.condensate(1.0, 10.0, 4.0), _reference.condensate(1.0, 10.0, 4.0, modes=30)),
+    ):
+        np.testing.assert_allclose(jax.vmap(coarse)(z), jax.vmap(fine)(z), atol=2e-5)

@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 import jax
+import numpy as np
 import pytest
 
 from natgrad import zoo
+from natgrad.options import describe
 from natgrad.zoo import registry
 
 
@@ -62,3 +64,23 @@ def test_bad_presets_and_pictures_are_refused():
         zoo.Picture((0, 0), (1, 1), ("x",), {})
     with pytest.raises(ValueError, match="not among"):
         zoo.Picture((0, 0), (1, 1), ("x", "y"), {}, at={"z": 0.5})
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_no_option_is_taken_out_of_its_range(name):
+    """Every option says what it may be, and what it may not be is refused before anything is built."""
+    benchmark = zoo.get(name)
+    ranges = describe(benchmark.build)
+    assert set(ranges) == set(benchmark.options)
+    for option in benchmark.options:
+        for wrong in (float("nan"), "nonsense", True if option != "fresh" else 1, None if option != "depth" else 2.5):
+            with pytest.raises(ValueError, match=f"^{option} must be ") as caught:
+                benchmark.problem(0, **{option: wrong})
+            assert "\n" not in str(caught.value)
+
+
+def test_integers_are_keys_of_problems():
+    build = lambda key: zoo.get("poisson3d").problem(key, width=4, interior=9, boundary=6)
+    first, second = build(5), build(jax.random.key(5))
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        np.testing.assert_array_equal(a, b)

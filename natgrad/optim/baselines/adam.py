@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 
+from natgrad import host
 from natgrad.extras import needs
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.options import Checked, Count, NonNegative, Positive, Whole
@@ -58,7 +59,7 @@ class Adam(Checked):
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> AdamState:
         """The state before the first step."""
         optax = _optax()
-        first, later = jax.random.split(key)
+        first, later = host.split(key)
         loss, gradient = loss_and_gradient(problem.resample(first), params)
         return AdamState(jax.random.bits(later), jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(gradient))
 
