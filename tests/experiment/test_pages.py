@@ -100,6 +100,25 @@ def test_the_page_works_in_a_browser(home, tmp_path):
     assert seen(text, tmp_path) == [3, 2, 3, "loss", 3, "block", 3, "none"]
 
 
+AXES = """<script>
+const root = document.getElementById("chart0"), box = root.querySelector("input"), seen = [box.checked];
+const numbers = () => Array.from(root.querySelectorAll("svg text[text-anchor=middle]"), text => text.textContent);
+seen.push(numbers().includes("1000"));
+const axis = root.querySelectorAll("select")[1];
+axis.value = "time"; axis.dispatchEvent(new Event("change")); seen.push(box.checked);
+document.body.innerHTML = "<pre>SEEN" + JSON.stringify(seen) + "NEES</pre>";
+</script></body>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_an_axis_is_logarithmic_where_budgets_are_far_apart(tmp_path):
+    """In steps, but not in seconds, where the steps of the one take ten times as long."""
+    made_up(tmp_path / "quick", second=0.3)
+    made_up(tmp_path / "slow", "adam", steps=3000, rate=1e-3, second=0.01)
+    text = page(find([tmp_path]), fields=False).replace("</body>", AXES)
+    assert seen(text, tmp_path) == [True, True, False]
+
+
 FRAME = """<!DOCTYPE html><html><body><iframe style="width:360px;height:700px;border:0"></iframe><script>
 const frame = document.querySelector("iframe");
 frame.onload = () => {
