@@ -14,8 +14,9 @@ import natgrad as ng
 from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
-NEEDS_NOTHING = {"extras", "options", "indices", "host"}
-ABOVE_PROBLEM = NEEDS_NOTHING | {"programs", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
+ABOVE_PROBLEM = {"extras", "options", "host", "programs", "parallel", "linalg", "calculus", "networks"}
+ABOVE_PROBLEM |= {"domains", "fem"}
+    "interop": ABOVE_SOLVE | {"plan", "optim"},
 ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
     "extras": set(),
@@ -28,8 +29,9 @@ MAY_IMPORT = {
     "calculus": set(),
     "networks": {"options", "host", "calculus"},
     "domains": {"options", "host"},
-    "fem": {"extras", "options", "indices", "host", "linalg"},
-    "problem": {"options", "indices", "host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
+    "fem": {"extras", "options", "host", "linalg"},
+    "problem": {"options", "host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
+    "interop": ABOVE_SOLVE | {"plan", "optim"},
     "gramian": {"linalg", "parallel", "problem"},
     "precondition": {"options", "host", "linalg", "gramian", "parallel", "problem"},
     "plan": {"options", "gramian", "problem"},
@@ -37,12 +39,38 @@ MAY_IMPORT = {
     "progress": {"problem"},
     "diagnosis": {"problem"},
     "stepping": {"problem", "programs"},
-    "solve": ABOVE_PROBLEM & {"options", "host", "parallel", "programs"}
-    | {"problem", "plan", "optim", "diagnosis", "progress", "stepping"},
-    "interop": ABOVE_SOLVE | {"plan", "optim"},
+    "resuming": {"problem"},
+    "history": {"resuming"},
+    "stopping": {"options", "problem"},
+    "training": {
+        "diagnosis",
+        "history",
+        "optim",
+        "parallel",
+        "problem",
+        "programs",
+        "resuming",
+        "stepping",
+        "stopping",
+    },
+    "solve": {
+        "options",
+        "host",
+        "history",
+        "optim",
+        "plan",
+        "problem",
+        "programs",
+        "progress",
+        "resuming",
+        "stepping",
+        "stopping",
+        "training",
+    },
     "zoo": {"extras", "options", "host", "problem", "calculus", "networks", "domains", "fem", "optim"},
-    "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo"},
-    "cli": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo", "experiment"},
+    "experiment": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo"},
+    "cli": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo", "experiment"},
+    "interop": ABOVE_SOLVE | {"plan", "optim"},
     "__main__": {"extras", "cli"},
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
