@@ -14,9 +14,8 @@ import natgrad as ng
 from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
-ABOVE_PROBLEM = {"extras", "options", "host", "programs", "parallel", "linalg", "calculus", "networks"}
-ABOVE_PROBLEM |= {"domains", "fem"}
-    "interop": ABOVE_SOLVE | {"plan", "optim"},
+NEEDS_NOTHING = {"extras", "options", "indices", "host"}
+ABOVE_PROBLEM = NEEDS_NOTHING | {"programs", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
 ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
     "extras": set(),
@@ -29,9 +28,8 @@ MAY_IMPORT = {
     "calculus": set(),
     "networks": {"options", "host", "calculus"},
     "domains": {"options", "host"},
-    "fem": {"extras", "options", "host", "linalg"},
-    "problem": {"options", "host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
-    "interop": ABOVE_SOLVE | {"plan", "optim"},
+    "fem": {"extras", "options", "indices", "host", "linalg"},
+    "problem": {"options", "indices", "host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
     "gramian": {"linalg", "parallel", "problem"},
     "precondition": {"options", "host", "linalg", "gramian", "parallel", "problem"},
     "plan": {"options", "gramian", "problem"},
@@ -42,35 +40,14 @@ MAY_IMPORT = {
     "resuming": {"problem"},
     "history": {"resuming"},
     "stopping": {"options", "problem"},
-    "training": {
-        "diagnosis",
-        "history",
-        "optim",
-        "parallel",
-        "problem",
-        "programs",
-        "resuming",
-        "stepping",
-        "stopping",
-    },
-    "solve": {
-        "options",
-        "host",
-        "history",
-        "optim",
-        "plan",
-        "problem",
-        "programs",
-        "progress",
-        "resuming",
-        "stepping",
-        "stopping",
-        "training",
-    },
-    "zoo": {"extras", "options", "host", "problem", "calculus", "networks", "domains", "fem", "optim"},
-    "experiment": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo"},
-    "cli": ABOVE_SOLVE | {"diagnosis", "optim", "progress", "solve", "zoo", "experiment"},
+    "training": {"history", "resuming", "stopping", "stepping", "diagnosis"}
+    | {"optim", "parallel", "problem", "programs"},
+    "solve": {"history", "resuming", "stopping", "stepping", "training", "progress"}
+    | {"options", "host", "plan", "optim", "problem", "programs"},
     "interop": ABOVE_SOLVE | {"plan", "optim"},
+    "zoo": {"extras", "options", "host", "problem", "calculus", "networks", "domains", "fem", "optim"},
+    "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo"},
+    "cli": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo", "experiment"},
     "__main__": {"extras", "cli"},
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
