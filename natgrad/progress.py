@@ -15,9 +15,10 @@ LINES = 10  # printed in the course of a run where there is no terminal
 class Progress:
     """`with Progress(…) as display: display.update(record)`; see `natgrad.solve`."""
 
-    def __init__(self, problem: Problem, solver: Any, first: int, last: int, *, enabled: bool):
+    def __init__(self, problem: Problem, first: int, last: int, *, enabled: bool):
         self.enabled, self.first, self.last = enabled, first, last
         self.sizes = f"{problem.num_parameters} parameters, {problem.num_rows} residual rows"
+        self.energy = not problem.least_squares
         self.every = max(1, (last - first) // LINES)
         self.bar: Any = None
         self.error = self.validation = math.nan
@@ -53,21 +54,27 @@ class Progress:
 
     def update(self, record: dict[str, Any]) -> None:
         """Shows a step."""
-        self.look(record)
+        self.remember(record)
         if self.bar is not None:
             self.bar.update(self.task, completed=record["step"], text=self.text(record))
         elif self.enabled and (record["step"] - self.first) % self.every == 0:
             print(f"{record['step']:>6}/{self.last}  {self.text(record)}", file=sys.stderr, flush=True)
 
-    def look(self, record: dict[str, Any]) -> None:
+    def remember(self, record: dict[str, Any]) -> None:
         """Keeps what is evaluated now and then."""
         self.error = record["errors"].get("h1", self.error)
         if not math.isnan(validation := record.get("validation", math.nan)):
             self.validation = validation
 
     def text(self, record: dict[str, Any]) -> str:
-        """loss, validation loss, error, μ, rank and inner iterations, in a line."""
-        parts = [f"loss {record['loss']:.2e}"]
+        """loss, validation loss, error, μ, rank and inner iterations, in a line.
+
+        An energy is soon a constant to all digits that are shown: what it fell by is not, nor is its gradient.
+        """
+        if self.energy and {"change", "gradient_norm"} <= record.keys():
+            parts = [f"decrease {-record['change']:.1e}", f"|∇L| {record['gradient_norm']:.1e}"]
+        else:
+            parts = [f"loss {record['loss']:.2e}"]
         if not math.isnan(self.validation):
             parts.append(f"validation {self.validation:.2e}")
         if not math.isnan(self.error):
@@ -88,7 +95,7 @@ class Progress:
             self.bar.stop()
             self.bar = None
         if self.enabled and records:
-            self.look(records[-1])
+            self.remember(records[-1])
             count = records[-1]["step"]
             line = f"stopped after {count} {'step' if count == 1 else 'steps'} ({status})  {self.text(records[-1])}"
             print(line, *(f"natgrad: {sentence}" for sentence in diagnosis), sep="\n", file=sys.stderr, flush=True)

@@ -16,13 +16,15 @@ from jaxtyping import PyTree
 from natgrad.problem import Problem
 from natgrad.programs import Program
 
+Place = tuple[PyTree, PyTree]  # parameters and state
+
 MOST = 64  # steps a call
 PERIOD = 0.25  # seconds a call may take: a display stays alive, an interruption is heard
 SMALL = 10_000_000  # entries of the Jacobian up to which a CPU takes several steps: beyond, they are long anyway
 
 
 class Stepper:
-    """`(params, state), told = stepper((params, state), count)`: so many steps, and what each of them told."""
+    """`(params, state), reports = stepper((params, state), count)`: so many steps, and what each of them reported."""
 
     def __init__(
         self,
@@ -45,12 +47,12 @@ class Stepper:
             return self.most
         return 1 if seconds is None else int(np.clip(PERIOD / max(seconds, 1e-9), 1, self.most))
 
-    def __call__(self, start: tuple[PyTree, PyTree], count: int) -> tuple[tuple[PyTree, PyTree], list[dict[str, Any]]]:
+    def __call__(self, start: Place, count: int) -> tuple[Place, list[dict[str, Any]]]:
         # The program may have been made for another caller, whose functions are equal: the trees are this one's.
         leaves, info = self.program(self.problem, *start, np.int32(count))
-        told = jax.device_get(vars(info))
-        rows = [jax.tree.map(lambda rows, i=i: rows[i], told) for i in range(count)]
-        return jax.tree.unflatten(jax.tree.structure(start), leaves), rows
+        columns = jax.device_get(vars(info))
+        reports = [jax.tree.map(lambda column, i=i: column[i], columns) for i in range(count)]
+        return jax.tree.unflatten(jax.tree.structure(start), leaves), reports
 
 
 def most(problem: Problem) -> int:
@@ -60,7 +62,7 @@ def most(problem: Problem) -> int:
 
 
 def _once(solver: Any) -> Any:
-    """One step, with a row of what it told."""
+    """One step, with a row of what it reported."""
 
     def run(problem: Problem, params: PyTree, state: PyTree, count: Any) -> Any:
         params, state, info = solver.step(problem, params, state)
@@ -70,7 +72,7 @@ def _once(solver: Any) -> Any:
 
 
 def _loop(solver: Any, most: int) -> Any:
-    """`count` steps, with a row of what they told for each."""
+    """`count` steps, with a row of what they reported for each."""
 
     def run(problem: Problem, params: PyTree, state: PyTree, count: Any) -> Any:
         step = jax.jit(solver.step)  # traced once, for its shapes and for the loop
@@ -81,7 +83,7 @@ def _loop(solver: Any, most: int) -> Any:
             params, state, rows = carry
             params, state, info = step(problem, params, state)
             rows = jax.tree.map(lambda row, value: row.at[index].set(value), rows, info)
-            return *jax.tree.map(strong, (params, state)), rows
+            return *jax.tree.map(without_weak_types, (params, state)), rows
 
         params, state, rows = jax.lax.fori_loop(0, count, body, (params, state, rows))
         return jax.tree.leaves((params, state)), rows
@@ -89,11 +91,10 @@ def _loop(solver: Any, most: int) -> Any:
     return run
 
 
-def strong(leaf: Any) -> Any:
+def without_weak_types(leaf: Any) -> Any:
     """The array without JAX's weak type, which a file does not keep: a resumed run compiles the same step."""
-    return (
-        leaf if jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key) else jnp.asarray(leaf, jnp.result_type(leaf))
-    )
+    dtype = jnp.result_type(leaf)
+    return leaf if jnp.issubdtype(dtype, jax.dtypes.prng_key) else jnp.asarray(leaf, dtype)
 
 
 def compiler_options() -> dict[str, Any]:

@@ -23,9 +23,9 @@ def screen(monkeypatch):
 
 def test_a_terminal_sees_a_live_line(monkeypatch):
     terminal = screen(monkeypatch)
-    problem = SimpleNamespace(num_parameters=21, num_rows=42)
+    problem = SimpleNamespace(num_parameters=21, num_rows=42, least_squares=True)
     record = {"step": 3, "time": 1.5, "loss": 2e-3, "errors": {"h1": 4e-2}, "mu": 1e-7, "rank": 12}
-    with Progress(problem, None, 0, 10, enabled=True) as display:
+    with Progress(problem, 0, 10, enabled=True) as display:
         assert "21 parameters, 42 residual rows, compiling" in terminal.getvalue()
         display.update(record)
         display.bar.refresh()
@@ -40,14 +40,14 @@ def test_a_terminal_sees_a_live_line(monkeypatch):
 
 def test_the_cursor_comes_back_after_an_error(monkeypatch):
     terminal = screen(monkeypatch)
-    problem = SimpleNamespace(num_parameters=21, num_rows=42)
-    with pytest.raises(ZeroDivisionError), Progress(problem, None, 0, 10, enabled=True):
+    problem = SimpleNamespace(num_parameters=21, num_rows=42, least_squares=True)
+    with pytest.raises(ZeroDivisionError), Progress(problem, 0, 10, enabled=True):
         raise ZeroDivisionError
     assert terminal.getvalue().rindex("\x1b[?25h") > terminal.getvalue().rindex("\x1b[?25l")
 
 
 def test_nothing_where_nothing_is_wanted(monkeypatch):
     terminal = screen(monkeypatch)
-    with Progress(SimpleNamespace(num_parameters=1, num_rows=1), None, 0, 10, enabled=False) as display:
+    with Progress(SimpleNamespace(num_parameters=1, num_rows=1, least_squares=True), 0, 10, enabled=False) as display:
         display.finish("steps", [])
     assert terminal.getvalue() == ""

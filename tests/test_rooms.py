@@ -37,8 +37,13 @@ MAY_IMPORT = {
     "progress": {"problem"},
     "diagnosis": {"problem"},
     "stepping": {"problem", "programs"},
-    "solve": ABOVE_PROBLEM & {"options", "host", "parallel", "programs"}
-    | {"problem", "plan", "optim", "diagnosis", "progress", "stepping"},
+    "resuming": {"problem"},
+    "history": {"resuming"},
+    "stopping": {"options", "problem"},
+    "training": {"history", "resuming", "stopping", "stepping", "diagnosis"}
+    | {"optim", "parallel", "problem", "programs"},
+    "solve": {"history", "resuming", "stopping", "stepping", "training", "progress"}
+    | {"options", "host", "plan", "optim", "problem", "programs"},
     "interop": ABOVE_SOLVE | {"plan", "optim"},
     "zoo": {"extras", "options", "host", "problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo"},

@@ -12,6 +12,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
+from natgrad.optim.ngd import _warn_of_round_off
+from tests.helpers import poisson
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 LINE = ng.Interval(0.0, 1.0)
@@ -245,6 +247,48 @@ def test_resuming_is_as_if_never_stopped():
     assert not same(whole.params, half.params)
 
 
+def energy(units):
+    """½u² − fu, whose minimum −½∫f² is far from zero, in the metric of the parabola's values."""
+    density = lambda u, x: units * (0.5 * u(x) ** 2 - EXACT(x) * u(x))
+    metric = ng.Metric(lambda u, v, x: v(x), density=lambda u, x: units)
+    points = LINE.interior(20, key=jax.random.key(1))
+    return ng.EnergyMinimization(Parabola(jnp.zeros(3)), fit=ng.Energy(density, points, metric=metric))
+
+
+def elements(units):
+    space, form = ng.fem.rectangle((4, 4), degree=2), ng.fem.Form(diffusion=units)
+    return ng.FEINNEnergy(Parabola(jnp.zeros(3)), space, form, load=lambda x: units * jnp.exp(x[0]), dirichlet=0.0)
+
+
+@pytest.mark.parametrize("units", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("build", [energy, elements])
+def test_an_energy_at_its_minimum_is_converged_in_all_units(build, units):
+    """Its gradient vanishes to round-off; the energy itself does not."""
+    problem = build(units)
+    solution = solve(problem, 60, ng.FullNGD())
+    assert solution.status == "converged"
+    assert solution.loss < -1e-3 * units
+    first, last = (ravel_pytree(jax.grad(problem.loss)(p))[0] for p in (problem.params, solution.params))
+    assert np.linalg.norm(last) < 1e-8 * np.linalg.norm(first)
+
+
+@pytest.mark.parametrize(
+    ("solver", "problem", "message"),
+    [
+        (ng.BFGS(), {}, "the solver is BFGS and was NaturalGradient"),
+        (ng.NystromNGD(max_rank=30), {}, "preconditioner.max_rank is 30 and was 20"),
+        (ng.NystromNGD(max_rank=20, gamma=3.0), {}, "gamma is 3.0 and was"),
+        (None, {"width": 5}, "parameter .* is float64.5, 2. and was float64.6, 2."),
+        (None, {"points": 50}, "the number of rows of block pde is 50 and was 37"),
+    ],
+)
+def test_resuming_something_else_says_what_differs(solver, problem, message):
+    solved = solve(poisson(), 1, ng.NystromNGD(max_rank=20))
+    with pytest.raises(ValueError, match=f"resume goes on as it began, but .*{message}.*params=") as caught:
+        solve(poisson(**problem), 1, solver or ng.NystromNGD(max_rank=20), resume=solved)
+    assert "\n" not in str(caught.value)
+
+
 def test_starting_elsewhere(problem):
     params = jax.tree.map(lambda a: a + 1.0, problem.params)
     assert solve(problem, 1, params=params).history.loss[0] > solve(problem, 1).history.loss[0]
@@ -271,23 +315,43 @@ def test_a_residual_that_is_nan_from_the_start():
 
 
 @pytest.mark.usefixtures("group")
-@pytest.mark.parametrize(
-    "residual",
-    [
-        lambda u, x: jnp.where(u(x) == 0, 1.0 + u(x), jnp.nan),  # finite at the start alone
-        lambda u, x: u(x),  # the start is the minimum
-    ],
-    ids=["nan elsewhere", "minimum"],
-)
-def test_no_descent(residual):
-    problem = fit(residual, exact=None)
+def test_no_descent():
+    """A residual that is finite at the start alone: the model promises much, and no step keeps it."""
+    problem = fit(lambda u, x: jnp.where(u(x) == 0, 1.0 + u(x), jnp.nan), exact=None)
     solution = solve(problem, 50, ng.FullNGD())
     assert solution.status == "no descent"
-    assert solution.steps < 50
+    assert solution.steps == 10
     assert same(solution.params, problem.params)
     assert np.isfinite(solution.loss)
     assert solution.errors == {}
     assert not np.any(solution.history.accepted)
+
+
+@pytest.mark.usefixtures("group")
+@pytest.mark.parametrize("solver", [ng.FullNGD(), ng.KernelNGD(), ng.BFGS()], ids=["full", "kernel", "bfgs"])
+def test_a_start_at_the_minimum_is_converged(solver):
+    problem = fit(lambda u, x: u(x), exact=None)
+    solution = solve(problem, 50, solver)
+    assert (solution.status, solution.steps, solution.loss) == ("converged", 1, 0.0)
+    assert same(solution.params, problem.params)
+
+
+@pytest.mark.usefixtures("group")
+@pytest.mark.parametrize("units", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("dtype", [float, jnp.float32], ids=["double", "single"])
+@pytest.mark.filterwarnings("ignore:natural gradient descent in float32")
+def test_a_solved_problem_is_converged_in_all_units(units, dtype):
+    """At the last digit of the parameters, and μ stays where it was."""
+    inside = lambda x: 1.0 - 3 * x[0] + x[0] ** 2  # which the parabola can be
+    problem = fit(lambda u, x: units * (u(x) - inside(x)), exact=inside, dtype=dtype)
+    solution = solve(problem, 60, ng.FullNGD())
+    history = solution.history
+    assert solution.status == "converged"
+    assert solution.errors["h1"] < 10 * jnp.finfo(dtype).eps
+    assert np.flatnonzero(history.converged).tolist() == [solution.steps - 1]
+    again = solve(problem, 5, ng.FullNGD(), resume=solution)
+    assert (again.status, again.steps) == ("converged", solution.steps + 1)
+    np.testing.assert_allclose(again.history.mu[-1], history.mu[-1], rtol=1e-3)
 
 
 def test_silent_without_progress(problem, capsys):
@@ -316,6 +380,7 @@ def test_clean_lines_without_a_terminal(problem, capsys):
 
 def test_single_precision_warns_once(problem):
     """NGD works below the round-off of float32; first-order solvers and float64 have nothing to warn of."""
+    _warn_of_round_off.cache_clear()
     single = fit(dtype=jnp.float32)
     twice = lambda: [solve(single, 2, ng.FullNGD()) for _ in range(2)]
     with pytest.warns(UserWarning, match="float32") as caught:
@@ -339,8 +404,14 @@ def test_single_precision_warns_once(problem):
         ({"evaluate_every": 0}, "evaluate_every must be a positive integer, got 0"),
         ({"patience": 0}, "patience must be a positive integer, got 0"),
         ({"group": 0}, "group must be a positive integer, got 0"),
-        ({"time_limit": 0.0}, "time_limit must be positive seconds, got 0"),
-        ({"time_limit": float("nan")}, "time_limit must be positive seconds, got nan"),
+        ({"time_limit": 0.0}, "time_limit must be a positive number or inf, got 0"),
+        ({"time_limit": float("nan")}, "time_limit must be a positive number or inf, got nan"),
+        ({"time_limit": "1h"}, "time_limit must be a positive number or inf, got '1h'"),
+        ({"target_error": float("nan")}, "target_error must be a positive finite number, got nan"),
+        ({"target_error": -1e-3}, "target_error must be a positive finite number, got -0.001"),
+        ({"target_loss": float("nan")}, "target_loss must be a finite number, got nan"),
+        ({"target_loss": -1.0}, "target_loss must not be negative, a sum of squares never is, got -1.0"),
+        ({"memory": "8 lots"}, "memory takes a size such as 8GB or 500MB, got '8 lots'"),
         ({"problem": "no exact", "target_error": 1e-3}, "target_error needs an exact solution"),
         ({"params": (), "resume": "solution"}, "give either params or resume, not both"),
         ({"resume": 3}, "resume"),

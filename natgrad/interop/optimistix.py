@@ -12,7 +12,8 @@ The solve ends where a full step would change neither y nor f by more than the t
     norm(Δy / (atol + rtol |y|)) < 1   and   norm(Δf / (atol + rtol |f|)) < 1
 
 (for a step cut short to α < 1 by the search, Δ is what was done over α), or where no step lowers the loss and f is
-orthogonal to the range of J: |Jᵀf| ≤ max(rtol, √eps) ‖J‖ |f| + atol. It fails, with `RESULTS.nonlinear_divergence`,
+orthogonal to the range of J: |Jᵀf| ≤ max(rtol, √eps) ‖J‖ |f| + atol, or where a step promised
+no more than the round-off of the loss. It fails, with `RESULTS.nonlinear_divergence`,
 where ten steps in a row, each with more damping than the one before, find no descent.
 """
 
@@ -103,7 +104,7 @@ class NaturalGradient(optx.AbstractLeastSquaresSolver):
         slack = max(self.rtol, float(jnp.finfo(residual.dtype).eps) ** 0.5)
         flat = info.gradient_norm <= slack * jnp.sqrt(2 * info.largest * info.loss) + self.atol
         rejected = jnp.where(info.accepted, 0, state.rejected + 1)
-        terminate = jnp.where(info.accepted, still, flat)
+        terminate = info.converged | jnp.where(info.accepted, still, flat)
         lost = (rejected >= GIVE_UP) & ~terminate
         state = SolverState(
             inner=inner,

@@ -14,6 +14,8 @@ correction would be what makes steps short. ‖a‖ is capped at a multiple of �
 says nothing.
 
 A rejected step is not the end: the damping hears of it (`natgrad.optim.damping.Guarded`), and the next one is shorter.
+Unless the model, too, promised no more than the round-off of the loss (`natgrad.optim.roundoff`): then training has
+`converged`, and μ stays.
 """
 
 import dataclasses
@@ -32,6 +34,7 @@ from natgrad.gramian import gramian
 from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
 from natgrad.optim.direction import PCG, Direction
 from natgrad.optim.linesearch import Armijo, LineSearch
+from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked, Count, NonNegative, Positive, Range
 from natgrad.parallel import after, everywhere
 from natgrad.plan import plan
@@ -72,6 +75,7 @@ class StepInfo(eqx.Module):
     rebuilt: Bool[Array, ""]
     acceleration: Float[Array, ""]
     accepted: Bool[Array, ""]
+    converged: Bool[Array, ""]
 
 
 class NaturalGradient(Checked):
@@ -161,17 +165,19 @@ class NaturalGradient(Checked):
         found = self.search(lambda step: change(unravel(path(step))), slope)
         accepted = found.step > 0
         new = jnp.where(accepted, path(found.step), theta)
+        converged = at_round_off(lambda theta: change(unravel(theta)), theta, new, 0.5 * slope)
 
         # What the quadratic model promised: α gᵀv − ½α² vᵀGv, with vᵀGv = gᵀv − μ vᵀD(v − βs) at the solution.
         square = slope - v @ system.damp(v if shift is None else v - shift)
         model = found.step * slope - 0.5 * found.step**2 * square
         gain = jnp.where(accepted & (model > 0), -found.change / jnp.where(model > 0, model, 1.0), 0.0)
-        told = Outcome(seen(system.largest), mu(system.largest), system.mu, found.step, gain)
+        outcome = Outcome(seen(system.largest), mu(system.largest), system.mu, found.step, gain)
+        kept = lambda old, new: jnp.where(converged, old, new)
         after_step = State(
             key=key,
             iteration=state.iteration + 1,
             direction=direction.finish(inner, solve, accepted),
-            damping=damping.update(state.damping, told),
+            damping=jax.tree.map(kept, state.damping, damping.update(state.damping, outcome)),
             previous=jnp.where(accepted, v, 0.0),
             correction=jnp.where(accepted, a, 0.0),
             moved=theta - new,
@@ -192,6 +198,7 @@ class NaturalGradient(Checked):
             rebuilt=jnp.asarray(system.rebuilt),
             acceleration=ratio,
             accepted=accepted,
+            converged=converged,
         )
         return unravel(new), after_step, info
 

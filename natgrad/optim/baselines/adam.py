@@ -82,6 +82,7 @@ class Adam(Checked):
             evaluations=jnp.asarray(1),
             restarted=jnp.asarray(False),
             accepted=jnp.asarray(True),
+            converged=jnp.asarray(False),
         )
         return params, AdamState(state.seed, state.iteration + 1, loss, gradient, moments), info
 

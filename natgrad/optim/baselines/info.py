@@ -18,6 +18,7 @@ class BaselineInfo(eqx.Module):
     evaluations: Int[Array, ""]
     restarted: Bool[Array, ""]
     accepted: Bool[Array, ""]
+    converged: Bool[Array, ""]
 
 
 @jax.jit

@@ -9,7 +9,7 @@ they remember (`empty`) and how they learn (`update`); the step around it is the
   the fall of the step before (Nocedal and Wright, 2006, eq. 3.60).
 - Without memory (at the start, or after a restart) the direction is −∇L and the first trial min(1, 1/|∇L|).
 - Where no descent is found, the memory is dropped and the search repeated along −∇L. A step is rejected only where this
-  fails too.
+  fails too; where H promised no more than the round-off of the loss, it has `converged`.
 - A pair with sᵀy ≤ 0 by round-off teaches nothing and is left out.
 """
 
@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.optim.baselines.wolfe import Wolfe
+from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked
 from natgrad.problem import Problem
 from natgrad.problem.base import check_weights
@@ -124,6 +125,9 @@ class QuasiNewton(Checked):
 
         accepted = step > 0
         new = jnp.where(accepted, theta + step * d, theta)
+        # ½ gᵀHg, of which an H that was just begun knows nothing but that a zero gradient promises none.
+        promised = jnp.where(state.fresh & (norm > 0), jnp.inf, -0.5 * (g @ state.direction))
+        converged = at_round_off(lambda theta: difference(unravel(theta)), theta, new, promised)
         s, y = new - theta, gradient - g
         sy = s @ y
         good = accepted & (sy > jnp.finfo(theta.dtype).eps * jnp.linalg.norm(s) * jnp.linalg.norm(y))
@@ -136,6 +140,7 @@ class QuasiNewton(Checked):
             evaluations=evaluations,
             restarted=fresh & ~state.fresh,
             accepted=accepted,
+            converged=converged,
         )
         fresh = fresh & ~good
         direction = jnp.where(fresh, -gradient, -ahead)
