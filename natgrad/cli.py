@@ -22,30 +22,56 @@ app = typer.Typer(
     help="Natural gradient descent for neural networks that solve PDEs.",
 )
 
-Problem = Annotated[str, typer.Argument(help="The problem; `natgrad list` shows them.")]
-Optimizer = Annotated[str, typer.Option(help="The optimizer; `natgrad list` shows them.")]
-Preset = Annotated[str, typer.Option(help="Its sizes: small, or paper for the paper's; `natgrad list` has them all.")]
-Recipe = Annotated[str, typer.Option(help="default, or published: the paper's algorithm, points and metrics.")]
-Steps = Annotated[int | None, typer.Option(help="Iterations at most; the preset says how many by default.")]
-Seed = Annotated[int, typer.Option(help="Seeds the network, the points and the solver.")]
-Seeds = Annotated[str | None, typer.Option(help="Several seeds, one run each: 0:10 or 0,3,5.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any option, e.g. problem.width=16.")]
-Out = Annotated[Path | None, typer.Option(help="The run folder (of several runs: the folder of their folders).")]
-Target = Annotated[float | None, typer.Option(help="Stop at this relative H¹ error.")]
-Limit = Annotated[float | None, typer.Option(help="Stop after so many seconds of stepping.")]
-Every = Annotated[int | None, typer.Option(help="Evaluate the error every so many iterations.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")]
-Force = Annotated[bool, typer.Option("--force", help="Start an existing run over.")]
-Plots = Annotated[bool, typer.Option(help="Draw pictures at the end.")]
-Cache = Annotated[bool, typer.Option(help="Keep compiled programs in the user's cache folder.")]
-Devices = Annotated[
-    int | None, typer.Option(help="Spread the points over so many devices (of all processes; a processor is divided).")
+Problem = Annotated[str, typer.Argument(help="The problem to solve. `natgrad list` shows all of them.")]
+Optimizer = Annotated[str, typer.Option(help="The optimizer. `natgrad list` shows all of them.")]
+Preset = Annotated[
+    str,
+    typer.Option(
+        help="The size of the problem. `natgrad list` shows the presets of each one. The preset named paper has the "
+        "paper's sizes; its points and metric are the paper's with --recipe published."
+    ),
 ]
-Memory = Annotated[str | None, typer.Option(help="What a device may use, e.g. 8GB: strategy, batch and rank follow.")]
-Coordinator = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Of process 0, for several processes.")]
-ProcessId = Annotated[int | None, typer.Option(help="Which of them this one is, from 0.")]
-NumProcesses = Annotated[int | None, typer.Option(help="How many processes there are.")]
-Runs = Annotated[list[Path], typer.Argument(help="Run folders, folders of run folders, or archives (.tar.xz).")]
+Recipe = Annotated[
+    str,
+    typer.Option(help="default is natgrad's own algorithm; published is the paper's, with its points and metric."),
+]
+Steps = Annotated[int | None, typer.Option(help="Stop after this many iterations. The preset has the default.")]
+Seed = Annotated[int, typer.Option(help="The seed of the network, the points and the solver.")]
+Seeds = Annotated[str | None, typer.Option(help="Do one run for each of these seeds: 0:10 or 0,3,5.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the problem or the optimizer: width=16."),
+]
+Out = Annotated[
+    Path | None, typer.Option(help="The folder of the run. Several runs get a folder each inside this one.")
+]
+Target = Annotated[float | None, typer.Option(help="Stop when the relative H¹ error is this small.")]
+Limit = Annotated[float | None, typer.Option(help="Stop after this many seconds of stepping.")]
+Every = Annotated[int | None, typer.Option(help="Evaluate the error once in this many iterations.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors, and nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Delete the run that natgrad made in the folder, and start over.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
+Plots = Annotated[bool, typer.Option(help="Draw pictures when the run ends.")]
+Cache = Annotated[bool, typer.Option(help="Keep compiled programs in your cache folder for the next run.")]
+Devices = Annotated[
+    int | None,
+    typer.Option(help="Spread the points over this many devices of all processes. A CPU is split into as many."),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="The memory of one device, such as 8GB. natgrad chooses strategy, batch size and rank to fit."),
+]
+Coordinator = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Where process 0 listens, if several processes share the run.")
+]
+ProcessId = Annotated[int | None, typer.Option(help="The number of this process. The first process has number 0.")]
+NumProcesses = Annotated[int | None, typer.Option(help="The number of processes that share the run.")]
+Pictures = Annotated[
+    Path | None, typer.Option(help="The folder of the pictures. For one run, the default is plots/ in its folder.")
+]
+Runs = Annotated[
+    list[Path], typer.Argument(help="Folders of runs, folders that have them inside, or archives of them (.tar.xz).")
+]
 
 
 def _version(asked: bool) -> None:
@@ -56,16 +82,19 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+Version = Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")]
+
+
 @app.callback()
 def natgrad(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+    version: Version = False,
 ) -> None:
     """Natural gradient descent for neural networks that solve PDEs."""
 
 
 @app.command("list")
 def list_() -> None:
-    """Problems, optimizers and presets, with sizes."""
+    """Show the problems with their presets and sizes, and the optimizers."""
     from natgrad.experiment.listing import listing
 
     print(listing())
@@ -82,7 +111,7 @@ def run(
     seeds: Seeds = None,
     set_: Set = None,
     out: Out = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
     force: Force = False,
     quiet: Quiet = False,
     target_error: Target = None,
@@ -96,9 +125,11 @@ def run(
     plots: Plots = True,
     cache: Cache = True,
 ) -> None:
-    """Trains and writes a run folder."""
+    """Train a network, and write the run into a folder."""
     from natgrad.experiment.config import Config
     from natgrad.experiment.many import parse_seeds, train_all
+    from natgrad.experiment.single import train_one
+    from natgrad.experiment.statuses import exit_code
 
     setup(cache)
     join(devices, coordinator, process_id, num_processes)
@@ -109,14 +140,15 @@ def run(
     }  # fmt: skip
     configs = [Config(seed=s, **shared) for s in parse_seeds(seed, seeds)]
     folders = [Path(c.folder) if out is None else out / f"seed{c.seed}" if seeds else out for c in configs]
-    results = train_all(configs, folders, resume=resume, force=force, quiet=quiet, plots=plots)
-    raise typer.Exit(max(exit_code(result) for result in results))
+    how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "plots": plots}
+    results = train_all(configs, folders, **how) if seeds else [train_one(configs[0], folders[0], **how)]
+    raise typer.Exit(max(exit_code(result["status"]) for result in results))
 
 
 @app.command()
 def compare(
     problem: Problem,
-    optimizers: Annotated[str, typer.Option(help="Their names, separated by commas.")],
+    optimizers: Annotated[str, typer.Option(help="The optimizers to compare, separated by commas.")],
     preset: Preset = "small",
     recipe: Recipe = "default",
     steps: Steps = None,
@@ -132,7 +164,7 @@ def compare(
     plots: Plots = True,
     cache: Cache = True,
 ) -> None:
-    """Several optimizers on one problem: their runs, an overlay plot and a table. Runs that exist are used."""
+    """Run several optimizers on one problem, and write a table and a plot of all. Runs that exist are used."""
     from natgrad.experiment.config import Config
     from natgrad.experiment.many import parse_list, parse_seeds
 
@@ -150,7 +182,7 @@ def compare(
 def sweep(
     problem: Problem,
     param: Annotated[str, typer.Option(help="The option to vary, e.g. gamma or problem.width.")],
-    values: Annotated[str, typer.Option(help="Its values, separated by commas.")],
+    values: Annotated[str, typer.Option(help="The values of the option, separated by commas.")],
     optimizer: Optimizer = "nystrom",
     preset: Preset = "small",
     recipe: Recipe = "default",
@@ -167,7 +199,7 @@ def sweep(
     plots: Plots = True,
     cache: Cache = True,
 ) -> None:
-    """One option at several values: a run each, a table and a plot. Runs that exist are used."""
+    """Do one run for each value of an option, and write a table and a plot of all. Runs that exist are used."""
     from natgrad.experiment.config import Config
     from natgrad.experiment.many import parse_list, parse_seeds
 
@@ -185,12 +217,15 @@ def sweep(
 
 def series(configs: list[Any], out: Path | None, home: Path, *, force: bool, quiet: bool, plots: bool) -> None:
     """Trains what is missing and puts the table and the overlay plot into `out` (`home` where none is given)."""
+    from natgrad.experiment.folder import held
     from natgrad.experiment.many import overview, train_missing
+    from natgrad.experiment.statuses import exit_code
 
     folders = [Path(c.folder) if out is None else out / Path(c.folder).name for c in configs]
-    results = train_missing(configs, folders, force=force, quiet=quiet, plots=plots)
-    overview(folders[: len(results)], out or home, quiet)
-    raise typer.Exit(max(exit_code(result) for result in results))
+    with held(out or home, "series") as folder:
+        results = train_missing(configs, folders, force=force, quiet=quiet, plots=plots)
+        overview(folders[: len(results)], folder, quiet)
+    raise typer.Exit(max(exit_code(result["status"]) for result in results))
 
 
 @app.command()
@@ -203,17 +238,19 @@ def spectrum(
     seed: Seed = 0,
     set_: Set = None,
     at: Annotated[
-        str | None, typer.Option(help="Iterations, separated by commas; six over the run by default.")
+        str | None,
+        typer.Option(help="The iterations, separated by commas. The default is six, spread over the run."),
     ] = None,
     out: Out = None,
     force: Force = False,
     quiet: Quiet = False,
     cache: Cache = True,
 ) -> None:
-    """Eigenvalues of the Gramian along training, as spectrum.npz and spectrum.png."""
+    """Write the eigenvalues of the Gramian along training, as spectrum.npz and spectrum.png."""
     from natgrad.experiment import spectrum as spectra
     from natgrad.experiment.config import Config
-    from natgrad.experiment.many import parse_list, speaker
+    from natgrad.experiment.many import parse_list
+    from natgrad.experiment.single import speaker
 
     setup(cache)
     config = Config(problem, optimizer, preset, recipe, seed, steps, settings=tuple(set_ or ()))
@@ -229,72 +266,74 @@ def spectrum(
 @app.command()
 def table(
     runs: Runs,
-    form: Annotated[str, typer.Option("--format", help="markdown, csv or latex.")] = "markdown",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file, instead of the terminal.")] = None,
+    form: Annotated[str, typer.Option("--format", help="The format: markdown, csv or latex.")] = "markdown",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table into this file.")] = None,
+    force: Overwrite = False,
 ) -> None:
-    """The error at the plateau and the time to it: optimizers as rows, problems as columns."""
+    """Print the error at the plateau and the time to it: one row per optimizer, one column per problem."""
     from natgrad.experiment.files import write
     from natgrad.experiment.runs import find
     from natgrad.experiment.tables import document
 
+    path = None if output is None else writable(output, force)
     text = document(find(runs), form)
-    if output is None:
+    if path is None:
         print(text, end="")
     else:
-        write(writable(output), text)
-        print(f"wrote {output}")
+        write(path, text)
+        print(f"wrote {path}")
 
 
 @app.command()
 def plot(
     runs: Runs,
-    out: Annotated[Path | None, typer.Option(help="The folder of the pictures; of one run, its own plots/.")] = None,
-    fields: Annotated[bool, typer.Option(help="Draw the fields too.")] = True,
+    out: Pictures = None,
+    fields: Annotated[bool, typer.Option(help="Draw the solutions too.")] = True,
     quiet: Quiet = False,
 ) -> None:
-    """Convergence against iterations and time, what the solver did, and the fields."""
-    from natgrad.experiment.many import speaker
+    """Draw the convergence against iterations and time, what the solver did, and the solutions."""
+    from natgrad.experiment.folder import held
     from natgrad.experiment.plots import plot as draw
     from natgrad.experiment.runs import find
+    from natgrad.experiment.single import speaker
 
     setup(cache=True)
     found = find(runs)
-    folder = out or (found[0].folder / "plots" if len(found) == 1 and found[0].folder.is_dir() else Path("plots"))
-    for path in draw(found, folder, fields=fields):
-        speaker(quiet)(f"wrote {path}")
+    own = found[0].folder / "plots" if len(found) == 1 and found[0].folder.is_dir() else Path("plots")
+    with held(out or own, "pictures") as folder:
+        for path in folder.draw(lambda workshop: draw(found, workshop, fields=fields)):
+            speaker(quiet)(f"wrote {path}")
 
 
 @app.command()
 def report(
     runs: Runs,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
-    fields: Annotated[bool, typer.Option(help="Draw the fields too.")] = True,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file of the page.")] = Path("report.html"),
+    force: Overwrite = False,
+    fields: Annotated[bool, typer.Option(help="Draw the solutions too.")] = True,
     quiet: Quiet = False,
 ) -> None:
-    """One self-contained page with interactive curves, fields, the table and the commands."""
+    """Write one self-contained page with interactive curves, solutions, the table and the commands."""
     from natgrad.experiment.files import write
-    from natgrad.experiment.many import speaker
     from natgrad.experiment.report import page
     from natgrad.experiment.runs import find
+    from natgrad.experiment.single import speaker
 
     setup(cache=True)
     found = find(runs)
-    writable(output)
+    writable(output, force)
     write(output, page(found, fields=fields))
     speaker(quiet)(f"wrote {output}")
 
 
-def writable(path: Path) -> Path:
-    """The path itself, if a file can be there."""
+def writable(path: Path, force: bool) -> Path:
+    """The path itself, if a file can be there and none is, or one that may go."""
     if path.is_dir() or not path.parent.is_dir():
         reason = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
         raise ValueError(f"{path} {reason}: --output takes the name of a file")
+    if path.exists() and not force:
+        raise ValueError(f"{path} exists: choose another --output, or --force to replace it")
     return path
-
-
-def exit_code(result: dict[str, Any]) -> int:
-    """1 for a breakdown, 130 for an interruption, else 0."""
-    return {"not finite": 1, "no descent": 1, "interrupted": 130}.get(result["status"], 0)
 
 
 def setup(cache: bool) -> None:
@@ -362,8 +401,13 @@ def command(arguments: list[str] | None) -> int:
     except OSError as error:
         gone(error)
         return complain(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
+    except MemoryError as error:
+        gone(error)
+        return complain(f"there is not enough memory: {error}".rstrip(": "))
     except Exception as error:
         gone(error)
+        if "RESOURCE_EXHAUSTED" in str(error):
+            return complain(f"there is not enough memory: {str(error).splitlines()[0]}")
         if not hasattr(error, "format_message"):  # the parser's own complaints have it, and nothing else does
             raise
         if type(error).__name__ == "NoArgsIsHelpError":

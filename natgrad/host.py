@@ -56,6 +56,22 @@ def zeros(shape: int | tuple[int, ...], dtype: Any) -> Array:
     return jax.device_put(np.zeros(shape, dtype))
 
 
+def afford(numbers: float, what: str) -> None:
+    """ValueError where so many numbers of 8 bytes are more than the memory that is left; said before they are made."""
+    if (needed := 8 * numbers) > (free := free_memory()):
+        gigabytes = min(needed, 10**300) / 1e9
+        raise ValueError(f"{what} would take {gigabytes:.3g} GB, and {free / 1e9:.3g} GB are free: choose fewer")
+
+
+def free_memory() -> int:
+    """Bytes that this machine can still give; more than any machine has where it does not say."""
+    try:
+        with open("/proc/meminfo") as file:
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return 2**62
+
+
 def processor() -> AbstractContextManager:
     """Inside, JAX computes on the processor; where it was told to know none, as ever."""
     try:

@@ -18,6 +18,7 @@ from natgrad import host
 from natgrad.options import Count, Positive, Whole, checked
 
 Function = Callable[[Array], Array]
+COPIES = 4  # of the weights of a layer, while they are drawn
 
 
 class Linear(eqx.Module):
@@ -28,6 +29,7 @@ class Linear(eqx.Module):
 
     def __init__(self, in_size: int, out_size: int, *, key: PRNGKeyArray, dtype=None):
         dtype = jnp.result_type(float) if dtype is None else dtype
+        host.afford(COPIES * in_size * out_size, f"a layer of {out_size}×{in_size} weights")
         self.weight = host.glorot_normal(key, (out_size, in_size), dtype)
         self.bias = host.zeros(out_size, dtype)
 
@@ -322,6 +324,7 @@ def _hidden_sizes(width: int | Sequence[int], depth: int | None) -> tuple[int, .
     if np.ndim(width) == 0:
         if depth is None:
             raise ValueError("depth must be the number of hidden layers, which is missing: depth=3, say")
+        host.afford(COPIES * int(width) ** 2 * int(depth), f"{depth} layers of width {width}")  # type: ignore[arg-type]
         return (int(width),) * depth  # type: ignore[arg-type]
     sizes = tuple(map(int, width))  # type: ignore[arg-type]
     if depth not in (None, len(sizes)):

@@ -46,6 +46,9 @@ def plan(solver: Any, problem: Problem, memory: float | str | None = None) -> An
             return plan(solver.resolve(problem), problem, memory)
         if hasattr(solver, "solver"):
             return dataclasses.replace(solver, solver=plan(solver.solver, problem, memory))
+        if squares := getattr(solver, "squares", 0):
+            p, budget = problem.num_parameters, available_memory() if memory is None else size("memory", memory)
+            _check(squares * p * p * problem.dtype.itemsize, budget, f"the {p}×{p} matrix of this method", "L-BFGS")
         return solver
     decided = resolved(solver, problem)
     if memory is None and concrete(solver) and decided == solver:

@@ -60,7 +60,7 @@ def test_run_report_and_the_rest(here, capsys):
     assert "21 parameters" in captured.err
     assert len(history(folder)) == 6
     assert {path.name for path in (folder / "plots").iterdir()} == {
-        "convergence.png", "solver.png", "fields.png", "loss.png",
+        "convergence.png", "solver.png", "fields.png", "loss.png", "natgrad.json",
     }  # fmt: skip
 
     assert natgrad("table", folder, "--format", "csv") == 0
@@ -70,6 +70,7 @@ def test_run_report_and_the_rest(here, capsys):
         "convergence.png",
         "fields.png",
         "loss.png",
+        "natgrad.json",
         "solver.png",
     ]
     assert natgrad("report", folder, "-o", "page.html", "--quiet") == 0
@@ -118,7 +119,7 @@ def test_compare_reuses_what_is_there(here, capsys):
     assert all(path.stat().st_mtime_ns == when for path, when in first.items())
     overview = here / "runs" / "poisson3d" / "compare-small"
     assert {path.name for path in overview.iterdir()} == {
-        "table.md", "table.csv", "table.tex", "convergence.png", "solver.png", "loss.png",
+        "table.md", "table.csv", "table.tex", "convergence.png", "solver.png", "loss.png", "natgrad.json",
     }  # fmt: skip
     assert "| ngd-full " in out
     assert "| adam " in out

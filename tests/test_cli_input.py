@@ -1,5 +1,6 @@
 """Wrong command lines and run folders: exit code 2, one line on stderr, and nothing written or overwritten."""
 
+import json
 import re
 
 import pytest
@@ -28,6 +29,17 @@ def home(tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("mine")
     (tmp_path / "half.tar.xz").write_bytes(b"\xfd7zXZ\x00")
+    for name in ("plots/thesis.png", "checkpoint/x", "history.jsonl", "result.json", "config.json", "table.md"):
+        (tmp_path / "thesis" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "thesis" / name).write_text("mine")
+    for name, kind, version, files in (
+        ("edited", "run", 1, ["../a-file", "config.json"]),
+        ("newer", "run", 99, []),
+        ("spectra", "spectrum", 1, []),
+    ):
+        (tmp_path / name).mkdir()
+        content = {"natgrad": "0", "format": version, "kind": kind, "files": files}
+        (tmp_path / name / "natgrad.json").write_text(json.dumps(content))
     return tmp_path
 
 
@@ -47,6 +59,19 @@ RUN = [
     ("--seeds 0,,1", "0:10"),
     ("--seed 1 --seeds 0:2", "exclude each other"),
     ("--seeds -2:0", "--seed must be between 0 and"),
+    ("--seeds 0:1000000000000", "is 1000000000000 runs: at most 10000 at a time"),
+    ("--memory 1e400GB", "--memory takes a size such as 8GB or 500MB"),
+    ("--memory 1e300TB", "--memory takes a size such as 8GB or 500MB"),
+    ("--memory -1GB", "--memory takes a size such as 8GB or 500MB"),
+    ("--memory nan", "--memory takes a size such as 8GB or 500MB"),
+    ("--memory 10kB", r"--memory 10kB is less than the problem's own arrays, 1\.12 MB"),
+    ("--set interior=1e12", r"cannot be built with interior=1e12: 1000000000000 points in 3 dimensions would take"),
+    ("--set width=1e7", "layers of width 10000000 would take"),
+    ("--set depth=1e9", "1000000000 layers of width 32 would take"),
+    ("--set width=400 --optimizer bfgs", "the 162401×162401 matrix of this method takes 633 GB"),
+    ("--set width=4 --set width=8", "--set gives width twice, 4 and 8"),
+    ("--set width=4 --set problem.width=4", "--set gives problem.width twice"),
+    ("--set gamma=1 --set solver.damping.rule.gamma=2", "--set gives solver.damping.rule.gamma twice, 1 and 2"),
     ("--optimizer sgd", "unknown optimizer 'sgd'"),
     ("--optimizer nystrom-gausian", "did you mean nystrom-gaussian"),
     ("--preset huge", "unknown preset 'huge'"),
@@ -99,7 +124,7 @@ RUN = [
     ("--resume --force --out run", "give one of the two"),
     ("--resume", "no run in runs/poisson3d/nystrom-small-seed0 to resume"),
     ("--resume --out empty", "no run in empty to resume"),
-    ("--resume --out other", "no run in other to resume"),
+    ("--resume --out other", "other has other things in it, and natgrad did not make it"),
     ("--resume --out no-json", "cannot read no-json/config.json"),
     ("--resume --out a-list", "not a JSON object"),
     ("--resume --out run", "another one"),
@@ -107,6 +132,13 @@ RUN = [
     ("--out a-file/deep", "a-file"),
     ("--out other", "other things in it"),
     ("--out other --force", "other things in it"),
+    ("--out thesis", "other things in it"),
+    ("--out thesis --force", "other things in it"),
+    ("--out thesis --resume", "other things in it"),
+    ("--out edited --resume", "not a file of this folder"),
+    ("--out edited --force", "not a file of this folder"),
+    ("--out newer --resume", "is of format 99, this natgrad reads format 1"),
+    ("--out spectra", "holds spectra, not a run"),
     ("--out run", "holds a run already: --resume goes on with it, --force starts it over"),
     ("--frobnicate", "--frobnicate"),
     ("heat3d", "heat3d"),
@@ -118,6 +150,11 @@ COMMANDS = [
     ("run", "PROBLEM"),
     ("run poison3d", "did you mean poisson3d"),
     ("run burgers --preset paper", "unknown preset 'paper' of burgers"),
+    ("run burgers --set nu=0", "needs a positive nu"),
+    ("run allen_cahn --set reaction=1e6", r"the reference solution of allen_cahn needs .* got diffusion 0.001 and"),
+    ("run poisson_nd --set problem.dim=1e6", "1500 points in 1000000 dimensions would take"),
+    ("run drt2d --set cells=1000000", "1000000 × 1000000 cells of degree 4 would take"),
+    ("run lshape2d --set uniform=30", "a mesh that is cut 30 times would take"),
     *[(f"run poisson3d {words}", message) for words, message in RUN],
     ("compare poisson3d", "--optimizers"),
     ("compare poisson3d --optimizers adam,,bfgs", "separated by commas"),
@@ -130,6 +167,12 @@ COMMANDS = [
     ("sweep poisson3d --param gamma --values 1,,2", "separated by commas"),
     ("sweep poisson3d --param gama --values 1,2", "did you mean gamma"),
     ("sweep poisson3d --param gamma --values big", "a number, got 'big'"),
+    ("sweep poisson3d --param gamma --values 1,2 --set gamma=3", "--set gives gamma twice, 3 and 1"),
+    ("compare poisson3d --optimizers adam --out other", "other things in it"),
+    ("compare poisson3d --optimizers adam --out other --force", "other things in it"),
+    ("compare poisson3d --optimizers adam --out run", "run holds a run, not a comparison or a sweep"),
+    ("sweep poisson3d --param gamma --values 1 --out other --force", "other things in it"),
+    ("spectrum poisson3d --out other --force", "other things in it"),
     ("spectrum poisson3d --at x", "0,10,100"),
     ("spectrum poisson3d --at 5 --optimizer sgd", "unknown optimizer"),
     ("table", "RUNS"),
@@ -140,6 +183,10 @@ COMMANDS = [
     ("table no.tar.xz", "no folder no.tar.xz, nor an archive"),
     ("table run --format html", "unknown format 'html'"),
     ("table run -o empty", "empty is a folder"),
+    ("table run -o a-file", "a-file exists: choose another --output, or --force to replace it"),
+    ("report run -o a-file", "a-file exists: choose another --output, or --force to replace it"),
+    ("plot run --out other", "other things in it"),
+    ("plot run --out run", "run holds a run, not pictures"),
     ("table run -o no/where.md", "does not exist"),
     ("table no-json", "not valid JSON"),
     ("table no-keys", "it lacks"),

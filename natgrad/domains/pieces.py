@@ -16,6 +16,7 @@ cube (`axis_rules`). `sample` does the rest, for all sets and rules:
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ from natgrad.domains import rules
 from natgrad.domains.points import Points
 
 AnyArray = Array | np.ndarray
+COPIES = 4  # of the points, while they are drawn
 # Points and, on boundaries, outward unit normals.
 Placed = tuple[Float[AnyArray, "n d"], Float[AnyArray, "n d"] | None]
 
@@ -144,6 +146,8 @@ def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rul
     """
     rules.check_rule(rule)
     count = rules.check_count(n, rule)
+    total = math.prod(count) if isinstance(count, tuple) else count
+    host.afford(COPIES * total * max(1, pieces.dim), f"{total} points in {pieces.dim} dimensions")
     if pieces.dim == 0:
         p = len(pieces.measures)
         piece, u, weights = np.arange(p), np.zeros((p, pieces.cube_dim)), pieces.measures

@@ -2,18 +2,21 @@
 
     natgrad checkpoint 1
     SHA-256 of all that follows
-    {"step", "time", "status", "fingerprint", "history": {"bytes", "sha256"}}
+    {"step", "time", "status", "fingerprint", "history": {"bytes", "sha256"}, "config"}
     an .npz of the leaves, in the order of jax.tree.leaves
 
-The last two are kept, so that one is left where the other is damaged. Writing is paced: a checkpoint is due once all of
-them together, this one included, have taken less than 2 % of the time spent stepping (the first is written at once).
+`config` is a copy of config.json. The last two are kept, so that one is left where the other is damaged; files that
+the run did not write are left alone, whatever their names. Writing is paced: a checkpoint is due once all of them
+together, this one included, have taken less than 2 % of the time spent stepping (the first is written at once).
 """
 
 import hashlib
 import io
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from natgrad.experiment.files import dumps, write
+from natgrad.experiment.files import dumps
+from natgrad.experiment.folder import Folder
 
 MAGIC = b"natgrad checkpoint 1\n"
 KEEP = 2
 SHARE = 0.02  # of the stepping time
+HOME = "checkpoint"  # the folder in the run's
+LONGEST = 2**20  # bytes of a header
 
 
 @dataclass(frozen=True)
@@ -41,10 +47,14 @@ class Checkpoint:
 
 
 class Writer:
-    """Writes checkpoints of a run into a folder, and knows what they cost."""
+    """Writes the checkpoints of a run into its folder, and knows what they cost.
 
-    def __init__(self, folder: Path, fingerprint: str):
-        self.folder, self.fingerprint = folder, fingerprint
+    `kept` are those of an earlier process that are good, the newest first: they go where newer ones take their place.
+    """
+
+    def __init__(self, folder: Folder | None, record: dict[str, Any], kept: Iterable[Path] = ()):
+        self.folder, self.record = folder, record
+        self.kept = [path.name for path in kept]
         self.spent, self.last, self.count = 0.0, 0.0, 0
 
     def due(self, stepping: float) -> bool:
@@ -52,24 +62,47 @@ class Writer:
         return self.count == 0 or self.spent + self.last <= SHARE * stepping
 
     def save(self, step: int, clock: float, status: str | None, history: dict[str, Any], tree: PyTree) -> None:
-        """Writes one and drops all but the last `KEEP`."""
+        """Writes one and drops all but the last `KEEP` of this run's."""
+        assert self.folder is not None
         started = time.perf_counter()
-        self.folder.mkdir(exist_ok=True)
-        header = {"step": step, "time": clock, "status": status, "fingerprint": self.fingerprint, "history": history}
-        line, payload = dumps(header).encode() + b"\n", pack(tree)
+        header = {"step": step, "time": clock, "status": status, "fingerprint": self.record["fingerprint"]}
+        line = dumps({**header, "history": history, "config": self.record}).encode() + b"\n"
+        payload = pack(tree)
         checksum = hashlib.sha256(line)
         checksum.update(payload)
-        write(self.folder / f"step-{step:09d}.ckpt", MAGIC, checksum.hexdigest(), "\n", line, payload)
-        for old in files(self.folder)[KEEP:]:
-            old.unlink()
+        name = self._name(step)
+        self.folder.claim(f"{HOME}/{name}", instead_of=[entry for entry in self.folder.files if entry.startswith(HOME)])
+        self.folder.write(f"{HOME}/{name}", MAGIC, checksum.hexdigest(), "\n", line, payload)
+        self.kept = [name, *(other for other in self.kept if other != name)]
+        self.folder.remove(f"{HOME}/{old}" for old in self.kept[KEEP:])
+        del self.kept[KEEP:]
         self.count += 1
         self.last = time.perf_counter() - started
         self.spent += self.last
 
+    def _name(self, step: int) -> str:
+        """The name of the checkpoint of a step, another one where a stranger's file has it."""
+        assert self.folder is not None
+        names = chain([f"step-{step:09d}.ckpt"], (f"step-{step:09d}-{n}.ckpt" for n in count(2)))
+        free = lambda name: f"{HOME}/{name}" in self.folder.files or not (self.folder.path / HOME / name).exists()
+        return next(filter(free, names))
+
 
 def files(folder: Path) -> list[Path]:
-    """The checkpoints of a folder, the latest first."""
-    return sorted(folder.glob("step-*.ckpt"), reverse=True)
+    """The files of a folder that are named as checkpoints are, the latest step first."""
+    return sorted(folder.glob("step-*.ckpt"), key=lambda path: (_step(path), path.name), reverse=True)
+
+
+def _step(path: Path) -> int:
+    """The step a file says it is of; where it cannot be read, what its name says."""
+    try:
+        with open(path, "rb") as file:
+            lines = [file.readline(LONGEST) for _ in range(3)]
+        step = json.loads(lines[2])["step"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        step = None
+    digits = "".join(c for c in path.stem.split("-")[1] if c.isdigit())
+    return step if isinstance(step, int) else int(digits[:18] or 0)
 
 
 def pack(tree: PyTree) -> memoryview:
@@ -119,7 +152,10 @@ def _restore(path: Path, values: list[np.ndarray], like: PyTree) -> PyTree:
 
 def read(path: Path) -> tuple[dict[str, Any], bytes]:
     """The header and the payload, checked."""
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read: {error.strerror}") from None
     checksum, _, body = data.removeprefix(MAGIC).partition(b"\n")
     if not data.startswith(MAGIC) or hashlib.sha256(body).hexdigest().encode() != checksum:
         raise ValueError(f"{path.name} is damaged: its checksum does not match")

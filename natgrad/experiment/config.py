@@ -19,12 +19,14 @@ from natgrad import zoo
 from natgrad.experiment import optimizers
 from natgrad.experiment.files import plain
 from natgrad.experiment.settings import parse, split
+from natgrad.gramian.choose import size_in_words
 from natgrad.optim.balance import balance
 from natgrad.options import size
 from natgrad.parallel import devices, shard
 from natgrad.problem import Problem
 from natgrad.zoo.registry import suggest
 
+FORMAT = 1  # of config.json
 EVALUATIONS = 200  # of the error in the course of a run, about, where nothing else is asked for
 IDENTITY = ("problem", "optimizer", "recipe", "preset", "seed", "evaluate_every", "options", "dtype")
 MAX_SEED = 2**63 - 1
@@ -99,9 +101,10 @@ def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
         raise ValueError(f"--target-error needs an exact solution, and {config.problem} has none")
     mesh = devices(config.devices) if config.devices is not None or jax.process_count() > 1 else None
     rows, problem = problem.num_rows, problem if mesh is None else shard(problem, mesh)
-    budget = None if config.memory is None else size("--memory", config.memory)
+    budget = None if config.memory is None else _left(config.memory, problem)
     solver = optimizers.planned(solver, problem, budget, known.get("plan"))
-    record = plain(_finite(record | {"plan": optimizers.record_of(solver)})) | {"dtype": str(problem.dtype)}
+    record |= {"format": FORMAT, "plan": optimizers.record_of(solver)}
+    record = plain(_finite(record)) | {"dtype": str(problem.dtype)}
     solver = balance(solver, problem)
     record |= {"devices": 1 if mesh is None else mesh.size, "processes": jax.process_count(), "memory": config.memory}
     record["fingerprint"] = fingerprint(record)
@@ -147,6 +150,11 @@ def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     return solver, record
 
 
+def asked(config: Config) -> dict[str, Any]:
+    """The record of a config as far as it is known without building its problem."""
+    return plain(_finite(resolve(config, {})[1]))
+
+
 def fingerprint(record: dict[str, Any]) -> str:
     """SHA-256 of what shapes the parameters and the history, the length of the run aside."""
     identity = {name: record.get(name) for name in (*IDENTITY, "plan")}
@@ -180,6 +188,7 @@ def _packages() -> Sequence[str]:
 def _sort(settings: Sequence[str], benchmark: zoo.Benchmark, solver: Any) -> tuple[list, list]:
     """The settings of the problem and those of the solver, as (key, text)."""
     of_problem, of_solver = [], []
+    _check_once(settings)
     names = {path.rpartition(".")[2] for path in optimizers.options(solver)}
     parts = {key.removeprefix("solver.") for key, _ in map(split, settings)} & set(optimizers.PARTS)
     for key, text in map(split, settings):
@@ -200,9 +209,30 @@ def _sort(settings: Sequence[str], benchmark: zoo.Benchmark, solver: Any) -> tup
     return of_problem, of_solver
 
 
+def _check_once(settings: Sequence[str]) -> None:
+    """No option twice: `width` and `problem.width` are the same, and so are `gamma` and `damping.rule.gamma`."""
+    seen: list[tuple[str, str]] = []
+    for key, value in map(split, settings):
+        path = "." + key.removeprefix("solver.").removeprefix("problem.").removeprefix("network.")
+        for other, before in seen:
+            if path.endswith(other) or other.endswith(path):
+                raise ValueError(f"--set gives {key} twice, {before} and {value}: give it once")
+        seen.append((path, value))
+
+
 def _check_known(name: str, benchmark: zoo.Benchmark) -> None:
     if name not in benchmark.options:
         raise ValueError(f"unknown option {name!r} of {benchmark.name}: {suggest(name, benchmark.options)}")
+
+
+def _left(memory: str, problem: Problem) -> int:
+    """What a budget leaves for the arrays of a step on a device, beside those of the problem."""
+    arrays = [leaf for leaf in jax.tree.leaves(problem) if isinstance(leaf, jax.Array)]
+    held = sum(shard.data.nbytes for array in arrays for shard in array.addressable_shards[:1])
+    budget = size("--memory", memory)
+    if held >= budget:
+        raise ValueError(f"--memory {memory} is less than the problem's own arrays, {size_in_words(held)}")
+    return budget - held
 
 
 def _build(config: Config, options: dict[str, Any]) -> Problem:
@@ -211,11 +241,9 @@ def _build(config: Config, options: dict[str, Any]) -> Problem:
     try:
         return benchmark.build(keys(config.seed).problem, **options)
     except (ValueError, TypeError, ZeroDivisionError) as error:
-        reason = str(error).strip().splitlines()
-        given = ", ".join(config.settings)
-        raise ValueError(
-            f"{benchmark.name} cannot be built{f' with {given}' if given else ''}: {reason[0] if reason else error!r}"
-        ) from error
+        reason = (str(error).strip() or repr(error)).splitlines()[0]
+        given = f" with {', '.join(config.settings)}" if config.settings else ""
+        raise ValueError(f"{benchmark.name} cannot be built{given}: {reason}") from error
 
 
 def _positive_int(name: str, value: int | None, otherwise: Any) -> Any:

@@ -4,6 +4,8 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +13,34 @@ from typing import Any
 def write(path: Path, *data: bytes | memoryview | str) -> None:
     """Replaces a file by the data, one after the other; a reader, or a crash, finds the old content or the new one."""
     path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    with named(path):
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for part in data:
+                    file.write(part.encode() if isinstance(part, str) else part)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """An OSError that happens inside says which file was to be read or written: a full disk does not by itself."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            for part in data:
-                file.write(part.encode() if isinstance(part, str) else part)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        error.filename = str(path)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -68,7 +81,7 @@ def parse_json(data: bytes, path: Path) -> dict[str, Any]:
     """A JSON object from the bytes of a file."""
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"cannot read {path}: it is not valid JSON") from error
     if not isinstance(value, dict):
         raise ValueError(f"cannot read {path}: it is not a JSON object")

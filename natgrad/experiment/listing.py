@@ -14,6 +14,9 @@ def listing() -> str:
             options = {key: parameter.default for key, parameter in benchmark.options.items()} | dict(preset.options)
             sizes = " ".join(f"{key}={value}" for key, value in options.items())
             lines.append(f"    {preset_name:<{width - 2}}{sizes}; {preset.steps['ngd']} steps of NGD")
+            if preset.as_published:
+                other = " ".join(f"{key}={value}" for key, value in preset.as_published.items())
+                lines.append(f"    {'':<{width - 2}}as in the paper with --recipe published: {other}")
     lines += [
         "",
         "Optimizers",

@@ -5,12 +5,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from natgrad.experiment.config import Config, difference, prepare, resolve
-from natgrad.experiment.files import read_json, write
-from natgrad.experiment.run import Say, check_folder, run
+from natgrad.experiment.config import Config, asked, difference, resolve
+from natgrad.experiment.folder import Folder
+from natgrad.experiment.recovery import proven
+from natgrad.experiment.run import begun
 from natgrad.experiment.runs import load
+from natgrad.experiment.single import speaker, train_one
 from natgrad.experiment.tables import document
 from natgrad.parallel import by_first, first
+
+MOST = 10_000  # runs of one command
+FORMATS = {"md": "markdown", "csv": "csv", "tex": "latex"}
 
 
 def parse_seeds(seed: int, seeds: str | None) -> list[int]:
@@ -20,13 +25,15 @@ def parse_seeds(seed: int, seeds: str | None) -> list[int]:
     if seed:
         raise ValueError("--seed and --seeds exclude each other: give one of the two")
     try:
-        first, colon, last = seeds.partition(":")
-        found = list(range(int(first), int(last))) if colon else [int(part) for part in seeds.split(",")]
+        start, colon, end = seeds.partition(":")
+        found = range(int(start), int(end)) if colon else [int(part) for part in seeds.split(",")]
     except ValueError:
         raise ValueError(f"--seeds takes a range such as 0:10 or a list such as 0,3,5, got {seeds!r}") from None
+    if colon and found and found[-1] - found[0] >= MOST:
+        raise ValueError(f"--seeds {seeds} is {found[-1] - found[0] + 1} runs: at most {MOST} at a time")
     if not found or len(set(found)) < len(found):
         raise ValueError(f"--seeds {seeds} {'names a seed twice' if found else 'is empty'}: write 0:10 or 0,3,5")
-    return found
+    return list(found)
 
 
 def parse_list(option: str, text: str) -> list[str]:
@@ -37,17 +44,12 @@ def parse_list(option: str, text: str) -> list[str]:
     return parts
 
 
-def speaker(quiet: bool) -> Say:
-    """What tells the user, on stdout."""
-    return (lambda text: None) if quiet else (lambda text: print(text, flush=True))
-
-
 def train_all(
     configs: Sequence[Config], folders: Sequence[Path], *, resume: bool, force: bool, quiet: bool, plots: bool
 ) -> list[dict[str, Any]]:
     """The results of all runs; every folder is checked before the first run starts. An interruption ends the series."""
     for config, folder in zip(configs, folders, strict=True):
-        by_first(partial(check_folder, folder, resume, force))
+        by_first(partial(_look, folder, resume, force))
         resolve(config, {})
     return [*_train(configs, folders, [resume] * len(configs), force, quiet, plots)]
 
@@ -56,19 +58,25 @@ def train_missing(
     configs: Sequence[Config], folders: Sequence[Path], *, force: bool, quiet: bool, plots: bool
 ) -> list[dict[str, Any]]:
     """As `train_all`, but runs that exist are used as they are, and unfinished ones are finished."""
-    modes = [_exists(config, folder, force) for config, folder in zip(configs, folders, strict=True)]
+    modes = [not force and _exists(config, folder) for config, folder in zip(configs, folders, strict=True)]
+    for config, folder, resume in zip(configs, folders, modes, strict=True):
+        _look(folder, resume, force)
+        resolve(config, {})  # a mistake in the last of many runs should not wait for its turn
     return [*_train(configs, folders, modes, force, quiet, plots)]
 
 
-def _exists(config: Config, folder: Path, force: bool) -> bool:
-    """Whether a folder holds this very run and is to keep it; ValueError where it holds another."""
-    if force or not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        check_folder(folder, False, force)
-        resolve(config, {})  # a mistake in the last of many runs should not wait for its turn
+def _look(folder: Path, resume: bool, force: bool) -> dict[str, Any] | None:
+    """The config of the run to go on with; ValueError where the folder is not to be used."""
+    return begun(Folder.open(folder, "run", proven if resume else None), resume, force, lambda text: None)
+
+
+def _exists(config: Config, folder: Path) -> bool:
+    """Whether a folder holds this very run; ValueError where it holds another."""
+    home = Folder.open(folder, "run")
+    if not any(home.has(name) for name in home.files):
         return False
-    check_folder(folder, resume=True, force=False)
-    known = read_json(folder / "config.json")
-    record = prepare(config, {"plan": known.get("plan")}).record
+    known = _look(folder, True, False) or {}
+    record = asked(config) | {"dtype": known.get("dtype")}
     found = difference(record, known)
     if not found and record["steps"] < known.get("steps", 0):
         found = f"steps is {known['steps']} there and {record['steps']} here"
@@ -80,49 +88,21 @@ def _exists(config: Config, folder: Path, force: bool) -> bool:
 def _train(
     configs: Sequence[Config], folders: Sequence[Path], modes: Sequence[bool], force: bool, quiet: bool, plots: bool
 ) -> list[dict[str, Any]]:
-    quiet = quiet or not first()
-    say = speaker(quiet)
+    say = speaker(quiet or not first())
     results: list[dict[str, Any]] = []
     for config, folder, resume in zip(configs, folders, modes, strict=True):
-        if len(configs) > 1:
-            say(f"{config.optimizer}, seed {config.seed}{''.join(', ' + s for s in config.settings)}")
-        result = run(config, folder, resume=resume, force=force and not resume, quiet=quiet, say=say)
-        wanted = plots and result["status"] != "interrupted"  # who stops a run is in a hurry
-        if wanted and first() and result["steps"] and not (folder / "plots").exists():
-            draw(folder)
-        say(f"{folder}: {sentence(result)}")
-        results.append(result)
-        if result["status"] == "interrupted":
+        say(f"{config.optimizer}, seed {config.seed}{''.join(', ' + s for s in config.settings)}")
+        results.append(train_one(config, folder, resume=resume, force=force and not resume, quiet=quiet, plots=plots))
+        if results[-1]["status"] == "interrupted":
             break
     return results
 
 
-def draw(folder: Path) -> None:
-    """The pictures of one run."""
-    from natgrad.experiment.plots import plot
-
-    plot([load(folder)], folder / "plots")
-
-
-def overview(folders: Sequence[Path], out: Path, quiet: bool) -> None:
+def overview(folders: Sequence[Path], out: Folder, quiet: bool) -> None:
     """The table of several runs in three formats and their curves in one picture, in a folder of their own."""
     from natgrad.experiment.plots import plot
 
     runs = [load(folder) for folder in folders if (folder / "result.json").exists()]
-    out.mkdir(parents=True, exist_ok=True)
-    for form, name in (("markdown", "table.md"), ("csv", "table.csv"), ("latex", "table.tex")):
-        write(out / name, document(runs, form))
-    pictures = plot(runs, out, fields=False)
-    speaker(quiet)(document(runs) + "\n".join(f"wrote {path}" for path in (*pictures, out / "table.md")))
-
-
-def sentence(result: dict[str, Any]) -> str:
-    """A result in a line."""
-    errors = "".join(f"  {name} {value:.2e}" for name, value in result["errors"].items())
-    where = result["plateau"]
-    plateau = f"  plateau {where['error']:.2e} at {where['time']:.1f} s" if where["error"] is not None else ""
-    loss = "loss not finite" if result["loss"] is None else f"loss {result['loss']:.2e}"
-    status = "finished" if result["status"] == "steps" else result["status"]
-    steps = f"{result['steps']} {'step' if result['steps'] == 1 else 'steps'}"
-    wrong = "".join(f"  ({sentence.partition(':')[0]})" for sentence in result.get("diagnosis", ()))
-    return f"{status} after {steps}, {result['time']:.1f} s: {loss}{errors}{plateau}{wrong}"
+    written = [out.write(f"table.{end}", document(runs, form)) for end, form in FORMATS.items()]
+    written = [*out.draw(lambda workshop: plot(runs, workshop, fields=False)), written[0]]
+    speaker(quiet)(document(runs) + "\n".join(f"wrote {path}" for path in written))

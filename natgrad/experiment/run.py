@@ -2,141 +2,159 @@
 
 A run killed at any moment goes on where its last checkpoint left it, bit for bit as if nothing had happened (on the
 same device): the state holds all randomness, the step compiles to the same program, and the history is cut back to the
-checkpoint.
+checkpoint. The folder is locked before it is looked at, and all is checked before anything is written.
 """
 
 import math
-import os
-import platform
-import shutil
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jax
-
 from natgrad.diagnosis import diagnose
 from natgrad.experiment import checkpoint as checkpoints
 from natgrad.experiment.config import Config, Prepared, difference, keys, prepare
-from natgrad.experiment.files import read_json, write_json
-from natgrad.experiment.history import Journal, matches, plateau, read
-from natgrad.parallel import agree, by_first, by_first_alone
-from natgrad.solve import History, Solution, evaluated, solve
+from natgrad.experiment.files import dumps
+from natgrad.experiment.folder import Folder, held
+from natgrad.experiment.journal import Journal, matches, read
+from natgrad.experiment.recovery import proven, readable, recover, result_of
+from natgrad.experiment.statuses import FINAL, PAUSED
+from natgrad.experiment.summary import summary
+from natgrad.experiment.training import train
+from natgrad.parallel import by_first, by_first_alone
+from natgrad.solve import History, Solution
 
-STALE = ("result.json", "plots")  # once the run goes on
-PARTS = ("config.json", "history.jsonl", "checkpoint", *STALE)
-BROKEN = ("not finite", "no descent")
+FILES = ("config.json", "history.jsonl", "result.json")
 Say = Callable[[str], None]
 
 
+def warn(text: str) -> None:
+    """Says on stderr what must not be missed."""
+    print(f"natgrad: {text}", file=sys.stderr, flush=True)
+
+
 def run(
-    config: Config, folder: Path, *, resume: bool = False, force: bool = False, quiet: bool = False, say: Say = print
-):
-    """Trains, and returns what result.json holds. ValueError, before anything is written, where the input is wrong."""
+    config: Config,
+    folder: Path,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    quiet: bool = False,
+    say: Say = print,
+    warn: Say = warn,
+) -> dict[str, Any]:
+    """Trains, and returns what result.json holds. ValueError, before anything is written, where the input is wrong.
+
+    `say` tells what happens, `warn` what is wrong, whether `quiet` or not.
+    """
     folder = Path(folder)
-    known = by_first(lambda: look(folder, resume, force))
-    prepared = prepare(config, known)
-    if known is not None:
-        if found := difference(prepared.record, known):
-            again = " ".join(known.get("command", ["natgrad", "run"]))
-            raise ValueError(
-                f"the run in {folder} is another one ({found}): choose --out, or --force to start over; it goes on by "
-                f"`{again} --resume --out {folder}`"
-            )
-        if (done := by_first(lambda: finished(folder, prepared.record, known))) is not None:
-            say(f"{folder} is finished ({done['status']} after {done['steps']} steps): nothing to resume")
-            return done
-        if prepared.record["versions"] != known.get("versions"):
-            say("natgrad: other versions of Python, JAX or natgrad than at the start: the bits may differ")
-    key = keys(config.seed).solver
-    start, length = (None, 0) if known is None else last_checkpoint(folder, prepared, key, say)
-    journal = by_first_alone(lambda: open_journal(folder, length))
-    try:
-        if journal is not None:
-            clear(folder, STALE if known is not None else (*STALE, "checkpoint", "config.json"))
-            write_json(folder / "config.json", prepared.record)
-        if start is not None and over(start, prepared.record, known):
-            solution, writer = start, checkpoints.Writer(folder / "checkpoint", "")
-        else:
-            solution, writer = train(prepared, folder, key, start, journal, quiet)
-    finally:
-        if journal is not None:
-            journal.close()
-    result = summary(prepared, solution, writer)
-    if journal is not None:
-        write_json(folder / "result.json", result)
+    if resume and force:
+        raise ValueError("--resume goes on with a run and --force starts it over: give one of the two")
+    with ExitStack() as stack:
+        home: Any = by_first_alone(lambda: stack.enter_context(held(folder, "run", proven if resume else None)))
+        known = by_first(lambda: begun(home, resume, force, warn))
+        prepared = prepare(config, known)
+        if known is not None:
+            check_same(folder, prepared, known, warn)
+            if (done := by_first(lambda: finished(folder, prepared.record, known, warn))) is not None:
+                say(f"{folder} is finished ({done['status']} after {done['steps']} steps): nothing to resume")
+                return done
+        key = keys(config.seed).solver
+        start, kept, length = (None, [], 0) if known is None else last_checkpoint(home, prepared, key, say, warn)
+        journal = by_first_alone(lambda: open_files(home, prepared.record, length, fresh=known is None))
+        writer = checkpoints.Writer(home, prepared.record, kept)
+        try:
+            if start is not None and over(start, prepared.record, known):
+                solution = start
+            else:
+                solution = train(prepared, key, start, journal, writer, quiet)
+        finally:
+            if journal is not None:
+                journal.close()
+        result = summary(prepared, solution, writer)
+        if home is not None:
+            home.write("result.json", dumps(result, indent=2), "\n")
+    for sentence in result["diagnosis"] if quiet else ():  # else the display has said it
+        warn(sentence)
     return result
 
 
-def look(folder: Path, resume: bool, force: bool) -> dict[str, Any] | None:
+def begun(home: Folder, resume: bool, force: bool, warn: Say) -> dict[str, Any] | None:
     """The config of the run to go on with, if one is; ValueError where the folder is not to be used."""
-    check_folder(folder, resume, force)
-    return read_json(folder / "config.json") if resume else None
-
-
-def open_journal(folder: Path, length: int) -> Journal:
-    """The history in its folder, which is made."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return Journal(folder / "history.jsonl", length)
-
-
-def check_folder(folder: Path, resume: bool, force: bool) -> None:
-    """An existing run is never overwritten unasked, and what is not a run is never touched."""
-    if resume and force:
-        raise ValueError("--resume goes on with a run and --force starts it over: give one of the two")
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file: --out takes the name of a folder")
-    content = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    there = "config.json" in content
-    foreign = {name for name in content if name not in PARTS and not name.endswith(".part")}
+    folder = home.path
+    if (folder / checkpoints.HOME).exists() and not (folder / checkpoints.HOME).is_dir():
+        raise ValueError(f"{folder / checkpoints.HOME} is a file, and natgrad needs a folder there: move it away")
+    home.check(FILES)
+    there = any(home.has(name) for name in home.files)
     if resume and not there:
         raise ValueError(f"there is no run in {folder} to resume: leave --resume out to start one")
-    if foreign and not there:
-        raise ValueError(f"{folder} has other things in it than a run: choose another --out")
     if there and not (resume or force):
         raise ValueError(f"{folder} holds a run already: --resume goes on with it, --force starts it over")
+    return recover(folder, warn) if resume else None
 
 
-def clear(folder: Path, parts: Sequence[str]) -> None:
-    """Removes parts of a run, and what a crash left of files, from its folder; nothing else."""
-    for path in (*(folder / part for part in parts), *folder.glob(".*.part"), *folder.glob("checkpoint/.*.part")):
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+def check_same(folder: Path, prepared: Prepared, known: dict[str, Any], warn: Say) -> None:
+    """ValueError where the run in the folder is not the one that was asked for."""
+    if found := difference(prepared.record, known):
+        again = " ".join(known.get("command", ["natgrad", "run"]))
+        raise ValueError(
+            f"the run in {folder} is another one ({found}): choose another --out; it goes on by "
+            f"`{again} --resume --out {folder}`"
+        )
+    if prepared.record["versions"] != known.get("versions"):
+        warn("other versions of Python, JAX or natgrad than at the start: the bits may differ")
 
 
-def finished(folder: Path, record: dict[str, Any], known: dict[str, Any]) -> dict[str, Any] | None:
-    """The result of a run that has nothing left to do."""
-    if not (folder / "result.json").exists():
-        return None
-    result = read_json(folder / "result.json")
+def open_files(home: Folder, record: dict[str, Any], length: int, *, fresh: bool) -> Journal:
+    """The history, open behind what is kept of it, and config.json; what belongs to an older state of the run goes."""
+    home.claim(*FILES)
+    home.remove(home.files if fresh else ["result.json"])
+    with suppress(ValueError):  # a plots/ of somebody else's stays as it is
+        Folder.open(home.path / "plots", "pictures").dissolve()
+    home.write("config.json", dumps(record, indent=2), "\n")
+    return Journal(home.path / "history.jsonl", length)
+
+
+def finished(folder: Path, record: dict[str, Any], known: dict[str, Any], warn: Say) -> dict[str, Any] | None:
+    """The result of a run that has nothing left to do; a result.json that cannot be it is told, and made anew."""
     try:
-        ended = SimpleNamespace(status=result["status"], steps=result["steps"], time=result["time"])
-        return result if over(ended, record, known) else None
-    except (KeyError, TypeError):
-        raise ValueError(f"cannot read {folder / 'result.json'}: it is not the result of a run") from None
+        result = result_of(folder)
+        if not result or not over(SimpleNamespace(**result), record, known):
+            return None
+        own = (header for _, header in readable(folder) if header["fingerprint"] == record["fingerprint"])
+        last = next(own, result | {"step": result["steps"]})
+        if result.get("fingerprint") != record["fingerprint"] or last["step"] != result["steps"]:
+            raise ValueError(f"{folder / 'result.json'} is not what the last checkpoint ended with")
+        return result
+    except ValueError as error:
+        warn(f"{error}; it is written anew")
+        return None
 
 
 def over(ended: Any, record: dict[str, Any], known: dict[str, Any] | None) -> bool:
     """Whether a run that ended (`status`, `steps`, `time`) has nothing left to do under these limits."""
-    if ended.status in BROKEN or ended.steps >= record["steps"]:
+    if ended.status in FINAL or ended.steps >= record["steps"]:
         return True
     if record["time_limit"] is not None and ended.time >= record["time_limit"]:
         return True
     same = known is not None and all(record[name] == known.get(name) for name in ("target_error", "time_limit"))
-    return ended.status not in ("steps", "interrupted") and same
+    return ended.status not in PAUSED and same
 
 
-def last_checkpoint(folder: Path, prepared: Prepared, key: Any, say: Say) -> tuple[Any, int]:
-    """The solution to go on from and the length of its history; a bad checkpoint is named and the one before taken."""
+def last_checkpoint(
+    home: Folder, prepared: Prepared, key: Any, say: Say, warn: Say
+) -> tuple[Solution | None, list[Path], int]:
+    """The solution to go on from, the run's good checkpoints, and the length of the history at the solution.
+
+    `home` is the first process's alone.
+    """
     like = prepared.problem.params, prepared.solver.init(prepared.problem, prepared.problem.params, key)
-    good = by_first(lambda: usable(folder, prepared.record["fingerprint"], like, say))
+    good = by_first(lambda: usable(home, prepared.record["fingerprint"], like, say, warn))
     if good is None:
-        return None, 0
-    header, payload, records = good
+        return None, [], 0
+    header, payload, records, kept = good
     params, state = checkpoints.unpack(payload, like)
     last: dict[str, Any] = records[-1] if records else {"loss": math.nan, "errors": {}}
     status = header["status"] or "steps"
@@ -145,144 +163,33 @@ def last_checkpoint(folder: Path, prepared: Prepared, key: Any, say: Say) -> tup
         last["loss"], last["errors"], status, header["step"], header["time"], 0.0,
         last.get("validation", math.nan), diagnose(records, prepared.problem, prepared.solver),
     )  # fmt: skip
-    return solution, header["history"]["bytes"]
+    return solution, kept, header["history"]["bytes"]
 
 
-def usable(folder: Path, fingerprint: str, like: Any, say: Say) -> tuple[dict[str, Any], bytes, list] | None:
-    """Header, arrays and history of the last good checkpoint."""
-    found = checkpoints.files(folder / "checkpoint")
+def usable(
+    home: Folder, fingerprint: str, like: Any, say: Say, warn: Say
+) -> tuple[dict[str, Any], bytes, list, list[Path]] | None:
+    """Header, arrays and history of the latest good checkpoint, and the good ones that the run wrote itself."""
+    folder, good = home.path, []
+    found = checkpoints.files(folder / checkpoints.HOME)
     for path in found:
         try:
-            good = checkpoints.load(path, fingerprint, like)
-            if not matches(folder / "history.jsonl", good.history):
+            if not matches(folder / "history.jsonl", checkpoints.load(path, fingerprint, like).history):
                 raise ValueError(f"{path.name} does not fit: history.jsonl is not the one it was made with")
         except ValueError as error:
-            say(f"natgrad: {error}")
+            warn(str(error))
             continue
-        records = read(folder / "history.jsonl", good.history["bytes"])
-        say(f"going on from step {good.step} ({path.name})")
-        return *checkpoints.read(path), records
+        good.append(path)
+        if len(good) == checkpoints.KEEP:
+            break
+    if good:
+        header, payload = checkpoints.read(good[0])
+        records = read(folder / "history.jsonl", header["history"]["bytes"])
+        say(f"going on from step {header['step']} ({good[0].name})")
+        return header, payload, records, [path for path in good if f"{checkpoints.HOME}/{path.name}" in home.files]
     if found:
-        raise ValueError(f"no checkpoint in {folder} can be used: --force starts the run over")
+        raise ValueError(f"no checkpoint in {folder} can be used: choose another --out to start over")
+    if sum(name.startswith(f"{checkpoints.HOME}/") for name in home.files) > 1:
+        raise ValueError(f"the checkpoints of the run in {folder} are gone: choose another --out to start over")
     say(f"{folder} has no checkpoint yet: starting over")
     return None
-
-
-def train(
-    prepared: Prepared, folder: Path, key: Any, start: Solution | None, journal: Journal | None, quiet: bool
-) -> tuple[Solution, checkpoints.Writer]:
-    """The solve itself, with history, checkpoints and signals; a process without a journal writes nothing."""
-    record = prepared.record
-    writer = checkpoints.Writer(folder / "checkpoint", record["fingerprint"])
-    now: dict[str, Any] = {"step": 0, "time": 0.0, "evaluated": False}
-    done, begun = (start.steps, start.time) if start else (0, 0.0)
-    if start is not None and done:
-        now.update(start.history.records[-1])
-        now["evaluated"] = evaluated(now)
-
-    def save(params: Any, state: Any, status: str | None = None) -> None:
-        if journal is not None and (status is not None or writer.due(now["time"] - begun)):
-            writer.save(now["step"], now["time"], status, journal.mark(), (params, state))
-
-    with interruptions() as asked:
-
-        def callback(entry: dict[str, Any]) -> str | None:
-            now.update(entry)
-            now["evaluated"] = evaluated(entry)
-            if journal is not None:
-                journal.append(entry)
-            now["stopped"] = bool(agree(asked()))
-            return "interrupted" if now["stopped"] else None
-
-        left = record["time_limit"] - begun if record["time_limit"] is not None else None
-        solution = solve(
-            prepared.problem,
-            prepared.solver,
-            record["steps"] - done,
-            key=key,
-            resume=start,
-            evaluate_every=record["evaluate_every"],
-            target_error=record["target_error"],
-            time_limit=left,
-            callback=callback,
-            checkpoint=save,
-            progress=not quiet,
-        )
-    ended = solution.status != "interrupted"
-    out_of_turn = solution.steps and not now["evaluated"] and evaluated(solution.history.records[-1])
-    if journal is not None and ended and out_of_turn:
-        journal.amend(solution.history.records[-1])
-    if ended or now.get("stopped"):
-        save(solution.params, solution.state, solution.status)
-    return solution, writer
-
-
-@contextmanager
-def interruptions() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM end a run after the step it is in; a second one ends it at once."""
-    count = 0
-
-    def handler(number: int, frame: Any) -> None:
-        nonlocal count
-        count += 1
-        if count > 1:
-            raise KeyboardInterrupt
-        print("natgrad: stopping after this step; once more stops at once", file=sys.stderr, flush=True)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: count == 1
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
-
-
-def summary(prepared: Prepared, solution: Solution, writer: checkpoints.Writer) -> dict[str, Any]:
-    """result.json."""
-    record, problem = prepared.record, prepared.problem
-    history = solution.history
-    errors = history.errors if len(history) else {}
-    norm = record["norm"]
-    where = plateau(history.step, history.time, errors[norm]) if norm in errors else plateau([], [], [])
-    return {
-        **{name: record[name] for name in ("problem", "optimizer", "recipe", "preset", "seed")},
-        "status": solution.status,
-        "steps": solution.steps,
-        "parameters": problem.num_parameters,
-        "rows": prepared.rows,
-        "loss": solution.loss,
-        "validation": solution.validation,
-        "weights": {name: float(values[-1]) for name, values in history.weights.items()},
-        "errors": solution.errors,
-        "diagnosis": list(solution.diagnosis),
-        "plateau": where,
-        "norm": norm,
-        "time": solution.time,
-        "compile_time": solution.compile_time,
-        "checkpoints": {"count": writer.count, "time": writer.spent},
-        "plan": record["plan"],
-        "device": device_name(),
-        "devices": record["devices"],
-        "processes": record["processes"],
-        "dtype": record["dtype"],
-        "versions": record["versions"],
-        "command": record["command"],
-        "fingerprint": record["fingerprint"],
-    }
-
-
-def device_name() -> str:
-    """The default device in words; of a processor its model and the cores this process may use."""
-    device = jax.devices()[0]
-    if device.platform != "cpu":
-        return f"{device.platform}: {device.device_kind}"
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        model = platform.processor() or platform.machine()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"cpu: {model}, {cores} {'core' if cores == 1 else 'cores'}"

@@ -12,9 +12,11 @@ from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config, prepare
 from natgrad.experiment.files import parse_json
-from natgrad.experiment.history import parse, plateau
+from natgrad.experiment.journal import parse
 from natgrad.experiment.optimizers import NAMES
+from natgrad.experiment.plateau import plateau
 from natgrad.experiment.records import content
+from natgrad.experiment.recovery import NEEDED, NEEDED_MORE, RESULT, RESULT_MORE, check
 from natgrad.problem import Problem
 
 FILES = ("config.json", "result.json", "history.jsonl")  # of a run, those that are read
@@ -167,10 +169,8 @@ def _runs(source: Path) -> list[Run]:
 
 def _run(folder: Path, files: Mapping[Path, bytes]) -> Run:
     config, result, history = (folder / name for name in FILES)
-    known = parse_json(files[config], config)
-    if missing := {"problem", "optimizer", "options", "seed", "fingerprint"} - set(known):
-        raise ValueError(f"{config} is not a run's: it lacks {', '.join(sorted(missing))}")
-    ended = parse_json(files[result], result) if result in files else {}
+    known = check(parse_json(files[config], config), config, NEEDED, NEEDED_MORE)
+    ended = check(parse_json(files[result], result), result, RESULT, RESULT_MORE) if result in files else {}
     return Run(folder, known, ended, parse(files[history], history))
 
 

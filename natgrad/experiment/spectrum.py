@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from natgrad.experiment.config import Config, prepare
-from natgrad.experiment.files import write
+from natgrad.experiment.folder import held
 from natgrad.gramian import gramian
 from natgrad.optim.balance import weighted
 from natgrad.solve import solve
@@ -19,8 +19,22 @@ LARGEST = 20_000  # parameters: the matrix takes 3 GB
 
 def spectrum(config: Config, at: list[int] | None, folder: Path, *, force: bool, quiet: bool) -> tuple[Path, Path]:
     """Trains, and writes spectrum.npz (`steps` (k,), `eigenvalues` (k, p), largest first, `loss` (k,)) and a plot."""
-    if (folder / "spectrum.npz").exists() and not force:
-        raise ValueError(f"{folder} holds spectra already: --force replaces them")
+    with held(folder, "spectrum") as home:
+        if home.has("spectrum.npz") and not force:
+            raise ValueError(f"{folder} holds spectra already: --force replaces them")
+        home.check(["spectrum.npz", "spectrum.png"])
+        steps, found, losses = eigenvalues(config, at, quiet)
+        from natgrad.experiment.plots import spectra
+
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, steps=np.asarray(steps), eigenvalues=np.asarray(found), loss=np.asarray(losses))
+        title = f"Gramian of {config.problem}, {config.optimizer}"
+        draw = lambda workshop: [spectra(steps, np.asarray(found), title, workshop / "spectrum.png")]
+        return home.write("spectrum.npz", buffer.getvalue()), home.draw(draw)[0]
+
+
+def eigenvalues(config: Config, at: list[int] | None, quiet: bool) -> tuple[list[int], list[np.ndarray], list[float]]:
+    """Trains; the iterations that were looked at, the eigenvalues and the loss there."""
     prepared = prepare(config)
     problem, record = prepared.problem, prepared.record
     if problem.num_parameters > LARGEST:
@@ -52,11 +66,4 @@ def spectrum(config: Config, at: list[int] | None, folder: Path, *, force: bool,
             problem, prepared.solver, wanted[-1], key=key, evaluate_every=every, progress=not quiet,
             callback=lambda entry: now.update(step=entry["step"], loss=entry["loss"]), checkpoint=look, group=1,
         )  # fmt: skip
-    from natgrad.experiment.plots import spectra
-
-    folder.mkdir(parents=True, exist_ok=True)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, steps=np.asarray(steps), eigenvalues=np.asarray(found), loss=np.asarray(losses))
-    write(folder / "spectrum.npz", buffer.getvalue())
-    title = f"Gramian of {config.problem}, {config.optimizer}"
-    return folder / "spectrum.npz", spectra(steps, np.asarray(found), title, folder / "spectrum.png")
+    return steps, found, losses

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from natgrad.diagnosis import EXHAUSTED
-from natgrad.experiment.run import BROKEN
 from natgrad.experiment.runs import Group, Run, group, rank
+from natgrad.experiment.statuses import BROKEN
 
 FORMATS = ("markdown", "csv", "latex")
 NUMBERS = ("error", "time", "end")

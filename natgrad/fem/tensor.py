@@ -51,6 +51,8 @@ class TensorSpace(BaseSpace):
         d = len(counts)
         if d not in (1, 2, 3):
             raise ValueError(f"cells must be one to three positive integers, got {cells!r}")
+        nodes = float(np.prod(counts.astype(float) * (degree + 1))) * (d + 1)
+        host.afford(nodes, f"{' × '.join(map(str, counts))} cells of degree {degree}")
         lower = np.zeros(d) if lower is None else np.atleast_1d(numbers(lower, "lower corner"))
         upper = np.ones(d) if upper is None else np.atleast_1d(numbers(upper, "upper corner"))
         if lower.shape != (d,) or upper.shape != (d,) or not np.all(lower < upper):

@@ -15,6 +15,8 @@ belongs to another user is not used.
 
 import contextlib
 import hashlib
+import importlib
+import json
 import os
 import sys
 import tempfile
@@ -49,8 +51,48 @@ def keep_by_jax() -> None:
     place = own_folder()
     if place is None or jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
         return
+    mend(place / "processes")
     jax.config.update("jax_compilation_cache_dir", str(place / "processes"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def mend(place: Path) -> None:
+    """Removes damaged entries from JAX's cache in natgrad's folder; JAX itself would neither use nor replace them.
+
+    An entry is decompressed once: the sizes and times of those that were whole are kept beside them.
+    """
+    list_ = place / "whole.json"
+    try:
+        known = json.loads(list_.read_text())
+    except (OSError, ValueError):
+        known = {}
+    found = {}
+    for path in place.glob("*-cache"):
+        with contextlib.suppress(OSError):
+            stat = [path.stat().st_size, path.stat().st_mtime_ns]
+            if known.get(path.name) == stat or _whole(path.read_bytes()):
+                found[path.name] = stat
+            else:
+                path.unlink()
+    if found != known:
+        with contextlib.suppress(OSError):
+            part = list_.with_suffix(f".{os.getpid()}.part")
+            part.write_text(json.dumps(found))
+            os.replace(part, list_)
+
+
+def _whole(data: bytes) -> bool:
+    """Whether an entry of JAX's cache can be decompressed, by the library that compressed it, to its last byte."""
+    try:
+        if data.startswith(b"\x28\xb5\x2f\xfd"):
+            importlib.import_module("zstandard").ZstdDecompressor().decompress(data)
+        else:
+            zlib.decompress(data)
+    except ImportError:
+        return True  # as far as can be said here
+    except Exception:  # each library has errors of its own
+        return False
+    return True
 
 
 def own_folder() -> Path | None:
@@ -83,6 +125,7 @@ def load(path: Path, lowered: Any, devices: list[Any]) -> Any | None:
     try:
         data = path.read_bytes()
         if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
+            path.unlink()  # it would be read in vain by every process to come
             return None
         content = zlib.decompress(data[_DIGEST:])
         program = serialize_executable.deserialize_and_load(

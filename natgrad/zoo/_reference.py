@@ -1,7 +1,6 @@
 """Reference solutions where there is no closed form: computed once, accurate to about ten digits, differentiable.
 
-That is so for the defaults of their problems; beyond the ranges of the problems' options they are not resolved, or take
-minutes (`tests/zoo/test_problems.py` compares them with finer ones).
+For coefficients with which one would take long, or would not be accurate, it is refused in one line.
 """
 
 from collections.abc import Callable
@@ -13,6 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import chebyshev, hermite, legendre
 
+STIFFEST = 2e4  # rates of an explicit method on (0, 1): some seconds
+RESOLVED = 1e-6  # the last coefficients of an expansion that has converged
+
 
 @cache
 def burgers(nu: float, nodes: int = 100) -> Callable:
@@ -20,6 +22,9 @@ def burgers(nu: float, nodes: int = 100) -> Callable:
 
     With y = x − 2√(νt) s and F(y) = exp(−cos(πy) / (2πν)), u = −∫ sin(πy) F(y) e^{−s²} ds / ∫ F(y) e^{−s²} ds.
     """
+    _finite("burgers", nu=nu)
+    if not nu > 0:
+        raise ValueError(f"the reference solution of burgers needs a positive nu, got {nu}")
     s, weights = hermite.hermgauss(nodes)
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
@@ -42,8 +47,15 @@ def allen_cahn(diffusion: float, reaction: float, modes: int = 256, times: int =
     """
     from scipy.integrate import solve_ivp
 
+    _finite("allen_cahn", diffusion=diffusion, reaction=reaction)
     x = np.arange(2 * modes) / modes - 1
     k2 = (np.pi * np.arange(modes + 1)) ** 2
+    rates = diffusion * k2[-1] + 2 * abs(reaction)
+    if diffusion < 0 or rates > STIFFEST:
+        raise ValueError(
+            f"the reference solution of allen_cahn needs diffusion ≥ 0 and {k2[-1]:.2g} diffusion + 2 |reaction| ≤ "
+            f"{STIFFEST:g}, got diffusion {diffusion} and reaction {reaction}"
+        )
 
     def rate(t, u):
         return np.fft.irfft(-diffusion * k2 * np.fft.rfft(u), 2 * modes) + reaction * (u - u**3)
@@ -56,6 +68,11 @@ def allen_cahn(diffusion: float, reaction: float, modes: int = 256, times: int =
     cosines = np.fft.rfft(values).real / modes * (-1.0) ** np.arange(modes + 1)  # (times, modes + 1); x starts at −1
     cosines[:, [0, -1]] /= 2
     c = chebyshev.chebfit(2 * nodes - 1, cosines, times - 1)  # (times, modes + 1)
+    if not max(np.abs(c[:, -8:]).max(), np.abs(c[-4:]).max()) <= RESOLVED:
+        raise ValueError(
+            f"the solution of allen_cahn with diffusion {diffusion} and reaction {reaction} has layers too thin for "
+            "its reference: choose more diffusion or less reaction"
+        )
     c = c[:, : 1 + np.flatnonzero(np.abs(c).max(axis=0) > 1e-15)[-1]]
 
     def solution(z):
@@ -83,6 +100,11 @@ def condensate(beta: float, chemical: float, half: float, modes: int = 24) -> Ca
 
     Galerkin's method in the products of cos((i + ½) πx/L), by Newton's iteration from the Thomas–Fermi density.
     """
+    _finite("gross_pitaevskii", beta=beta, chemical=chemical)
+    if not (beta > 0 and chemical > 0):
+        raise ValueError(
+            f"the reference solution of gross_pitaevskii needs positive beta and chemical, got {beta} and {chemical}"
+        )
     nodes, weights = legendre.leggauss(3 * modes)
     x, w = half * nodes, half * weights
     rates = (np.arange(modes) + 0.5) * np.pi / half
@@ -100,6 +122,9 @@ def condensate(beta: float, chemical: float, half: float, modes: int = 24) -> Ca
         c -= step
         if np.abs(step).max() < 1e-13:
             break
+    largest, last = np.abs(c).max(), np.abs(c.reshape(modes, modes)[-1]).max()
+    if not (np.abs(step).max() < 1e-9 * largest and last <= RESOLVED * largest):
+        raise ValueError(f"there is no condensate with beta {beta} and chemical {chemical} to be found in this box")
     table = c.reshape(modes, modes) / half
 
     def solution(z):
@@ -107,3 +132,9 @@ def condensate(beta: float, chemical: float, half: float, modes: int = 24) -> Ca
         return wave[0] @ jnp.asarray(table, z.dtype) @ wave[1]
 
     return solution
+
+
+def _finite(problem: str, **coefficients: float) -> None:
+    for name, value in coefficients.items():
+        if not np.isfinite(value):
+            raise ValueError(f"{name} of {problem} must be a finite number, got {value}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import jax.numpy as jnp
 import numpy as np
 
+from natgrad import host
 from natgrad.extras import needs
 from natgrad.fem import Form, Space
 from natgrad.networks import MLP
@@ -27,6 +28,7 @@ def mesh(uniform: int, graded: int):
     with needs("A mesh", "fem"):
         import skfem
 
+    host.afford(6 * 4.0 ** min(uniform, 100) * 40, f"a mesh that is cut {uniform} times")
     mesh = skfem.MeshTri.init_lshaped().refined(uniform)
     for level in range(graded):
         middle = np.hypot(*mesh.p[:, mesh.t].mean(axis=1))

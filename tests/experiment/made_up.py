@@ -5,6 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from natgrad.experiment.config import fingerprint
+from natgrad.experiment.folder import Folder
+
 TINY = {"width": 8, "depth": 1, "interior": 60, "boundary": 30}
 
 
@@ -30,7 +33,7 @@ def made_up(
         "problem": problem, "optimizer": optimizer, "recipe": recipe, "preset": preset, "seed": seed, "steps": steps,
         "evaluate_every": every, "target_error": None, "time_limit": None, "plan": {}, "dtype": "float64",
         "options": {"problem": TINY, "solver": {"damping.gamma": 10.0, **(solver or {})}},
-        "set": [f"{key}={value}" for key, value in TINY.items()] + list(more), "fingerprint": "0" * 64,
+        "set": [f"{key}={value}" for key, value in TINY.items()] + list(more),
         "command": ["natgrad", "run", problem, "--optimizer", optimizer, "--seed", str(seed)],
         "versions": {"natgrad": "0.1.0"}, "devices": devices, "memory": memory,
     }  # fmt: skip
@@ -40,6 +43,8 @@ def made_up(
         "errors": records[-1]["errors"], "compile_time": 1.0, "device": "cpu: none",
         "diagnosis": list(diagnosis),
     }  # fmt: skip
+    config["fingerprint"] = fingerprint(config)
+    Folder(folder, "run").claim("config.json", "result.json", "history.jsonl")
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "result.json").write_text(json.dumps(result))
     (folder / "history.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))

@@ -9,7 +9,7 @@ import pytest
 import natgrad as ng
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config
-from natgrad.experiment.history import Journal
+from natgrad.experiment.journal import Journal
 from natgrad.experiment.plots import plot
 from natgrad.experiment.run import run
 from natgrad.experiment.runs import find

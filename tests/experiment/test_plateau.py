@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from natgrad.experiment.history import plateau
+from natgrad.experiment.plateau import plateau
 
 
 def of(errors, every=1):

@@ -10,6 +10,7 @@ import pytest
 
 from natgrad.experiment import checkpoint
 from natgrad.experiment.files import read_json, write, write_json
+from natgrad.experiment.folder import Folder
 from natgrad.experiment.run import run
 from natgrad.experiment.runs import load
 from tests.experiment.small_runs import config, history
@@ -114,7 +115,7 @@ def test_checkpoints_cost_a_bounded_share(tmp_path, monkeypatch):
     costs = itertools.cycle([0.001, 0.003, 0.002])
     readings = itertools.accumulate(cost for pair in zip(itertools.repeat(0.0), costs) for cost in pair)
     monkeypatch.setattr(checkpoint.time, "perf_counter", lambda: next(readings))
-    writer = checkpoint.Writer(tmp_path / "checkpoint", "print")
+    writer = checkpoint.Writer(Folder(tmp_path, "run"), {"fingerprint": "print"})
     tree = {"a": np.zeros(1000), "key": jax.random.key(3)}
     written = []
     for step in range(1, 2001):
@@ -136,7 +137,7 @@ def test_trees_come_back_bit_for_bit(tmp_path):
         "flag": jax.numpy.asarray(True),
         "nothing": None,
     }
-    writer = checkpoint.Writer(tmp_path / "checkpoint", "print")
+    writer = checkpoint.Writer(Folder(tmp_path, "run"), {"fingerprint": "print"})
     writer.save(4, 1.5, "steps", {"bytes": 0}, tree)
     (path,) = checkpoint.files(tmp_path / "checkpoint")
     found = checkpoint.load(path, "print", jax.tree.map(lambda leaf: leaf, tree))

@@ -63,6 +63,41 @@ def test_a_damaged_entry_is_compiled_and_written_again(folder, damage):
     assert run()[1] == "disk"
 
 
+def test_a_damaged_entry_goes_though_nothing_takes_its_place(folder, monkeypatch):
+    """What compiles in a moment this time is not kept, and is not looked for in a damaged file again and again."""
+    run()
+    (path,) = entries(folder)
+    path.write_bytes(path.read_bytes()[:50])
+    monkeypatch.setattr(disk, "WORTH", 1e9)
+    assert run()[1] == "new"
+    assert not entries(folder)
+
+
+def test_a_truncated_entry_of_jax_is_replaced(tmp_path):
+    """JAX's own cache neither uses nor replaces one: where natgrad hands over to it, such an entry is removed."""
+    code = (
+        "import sys, jax, jax.numpy as jnp\n"
+        "from natgrad.programs import disk\n"
+        "disk.keep_by_jax()\n"
+        "jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)\n"
+        "jax.config.update('jax_persistent_cache_min_entry_size_bytes', 0)\n"
+        "print(jax.jit(lambda x: jnp.sin(x) @ x)(jnp.arange(5.0)))\n"
+    )
+    environment = {**os.environ, "NATGRAD_CACHE": str(tmp_path)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    again = lambda: subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    first = again().stdout
+    (path,) = [p for p in (tmp_path / "processes").glob("*-cache") if "lambda" in p.name]
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    second = again()
+    assert second.stdout == first
+    assert "Error reading" not in second.stderr
+    assert len(path.read_bytes()) > 0.9 * len(whole)
+
+
 def test_an_entry_that_is_no_program_is_compiled(folder):
     """Its hash is right, what is in it is not: written by another version, say."""
     import hashlib

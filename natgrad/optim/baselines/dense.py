@@ -32,6 +32,7 @@ class DenseQuasiNewton(QuasiNewton):
     search: Wolfe = eqx.field(default=Wolfe())
     scaled: bool = eqx.field(static=True, default=False)
     cautious: ClassVar[bool] = True
+    squares: ClassVar[int] = 3  # p×p arrays at the peak of a step
 
     @abc.abstractmethod
     def rule(self, b: Scalar, h: Scalar, p: int) -> tuple[Scalar, Scalar]:

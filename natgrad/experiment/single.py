@@ -1,0 +1,38 @@
+"""One run with its pictures, told in a line: what `natgrad run` does once, and a series several times."""
+
+from pathlib import Path
+from typing import Any
+
+from natgrad.experiment.config import Config
+from natgrad.experiment.folder import MARKER, held
+from natgrad.experiment.run import Say, run, warn
+from natgrad.experiment.runs import load
+from natgrad.experiment.summary import sentence
+from natgrad.parallel import first
+
+
+def speaker(quiet: bool) -> Say:
+    """What tells the user, on stdout."""
+    return (lambda text: None) if quiet else (lambda text: print(text, flush=True))
+
+
+def train_one(config: Config, folder: Path, *, resume: bool, force: bool, quiet: bool, plots: bool) -> dict[str, Any]:
+    """The result of a run. Pictures are drawn where there are none and the run was not stopped by hand."""
+    say, tell = speaker(quiet or not first()), warn if first() else (lambda text: None)
+    result = run(config, folder, resume=resume, force=force, quiet=quiet or not first(), say=say, warn=tell)
+    wanted = plots and result["status"] != "interrupted" and result["steps"]  # who stops a run is in a hurry
+    if wanted and first() and not (folder / "plots" / MARKER).exists():
+        try:
+            draw(folder)
+        except ValueError as error:
+            tell(f"no pictures: {error}")
+    say(f"{folder}: {sentence(result)}")
+    return result
+
+
+def draw(folder: Path) -> list[Path]:
+    """The pictures of one run, in plots/."""
+    from natgrad.experiment.plots import plot
+
+    with held(folder / "plots", "pictures") as pictures:
+        return pictures.draw(lambda workshop: plot([load(folder)], workshop))
