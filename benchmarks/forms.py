@@ -2,8 +2,8 @@
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.forms [--sizes 6:550 24:2200 …] [--steps 40]
 
-3D Poisson, tanh networks of three hidden layers, a size is WIDTH:ROWS. Each form (`direct`: FullNGD, `rows`: NystromNGD,
-`kernel`: KernelNGD where rows are fewer than parameters) takes its steps from the same start, one step each in turn.
+3D Poisson, tanh networks of three hidden layers, a size is WIDTH:ROWS. Each form (`direct`: FullNGD, `rows`:
+NystromNGD, `kernel`: KernelNGD where rows are fewer than parameters) takes its steps from the same start, in turn.
 Seconds are the process' own on a CPU (all threads together), of the clock on a GPU, of stepping alone. `ms` is the mean
 of a step, `to X` the seconds until the relative H¹ error, looked at every five steps, is at most X: the largest error
 that one of the forms ends at, and ten times that.

@@ -29,6 +29,7 @@ from natgrad.networks import Periodic as Periodic
 from natgrad.networks import num_parameters as num_parameters
 from natgrad.optim import BFGS as BFGS
 from natgrad.optim import LBFGS as LBFGS
+from natgrad.optim import NGD as NGD
 from natgrad.optim import Adam as Adam
 from natgrad.optim import Balanced as Balanced
 from natgrad.optim import FullNGD as FullNGD

@@ -103,7 +103,7 @@ def list_() -> None:
 @app.command()
 def run(
     problem: Problem,
-    optimizer: Optimizer = "nystrom",
+    optimizer: Optimizer = "auto",
     preset: Preset = "small",
     recipe: Recipe = "default",
     steps: Steps = None,
@@ -183,7 +183,7 @@ def sweep(
     problem: Problem,
     param: Annotated[str, typer.Option(help="The option to vary, e.g. gamma or problem.width.")],
     values: Annotated[str, typer.Option(help="The values of the option, separated by commas.")],
-    optimizer: Optimizer = "nystrom",
+    optimizer: Optimizer = "auto",
     preset: Preset = "small",
     recipe: Recipe = "default",
     steps: Steps = None,
@@ -231,7 +231,7 @@ def series(configs: list[Any], out: Path | None, home: Path, *, force: bool, qui
 @app.command()
 def spectrum(
     problem: Problem,
-    optimizer: Optimizer = "nystrom",
+    optimizer: Optimizer = "auto",
     preset: Preset = "small",
     recipe: Recipe = "default",
     steps: Steps = None,

@@ -51,7 +51,7 @@ class Config:
     """A run as it was asked for; None is left to the preset (or, for a resumed run, to its folder)."""
 
     problem: str
-    optimizer: str = "nystrom"
+    optimizer: str = "auto"
     preset: str = "small"
     recipe: str = "default"
     seed: int = 0
@@ -205,7 +205,7 @@ def _sort(settings: Sequence[str], benchmark: zoo.Benchmark, solver: Any) -> tup
         elif key.rpartition(".")[2] in names or parts:
             of_solver.append((key, text))
         else:
-            raise ValueError(f"unknown option {key!r}: {suggest(key, sorted({*benchmark.options, *names}))}")
+            raise ValueError(optimizers.missing(key, "option", {*benchmark.options, *names}))
     return of_problem, of_solver
 
 

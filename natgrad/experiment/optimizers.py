@@ -7,18 +7,18 @@ by its path or by any end of it that is unique (`max_rank`), so that nothing is 
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
 import equinox as eqx
 
 from natgrad.experiment.settings import parse
-from natgrad.optim import FullNGD, KernelNGD, MatrixFreeNGD, NaturalGradient, NystromNGD, RPCholNGD
+from natgrad.optim import NGD, FullNGD, KernelNGD, MatrixFreeNGD, NaturalGradient, NystromNGD, RPCholNGD
 from natgrad.optim import damping as dampings
 from natgrad.optim.direction import Direction
 from natgrad.optim.linesearch import Armijo, GridSearch, LineSearch
-from natgrad.optim.recipes import RECIPES
+from natgrad.optim.recipes import RECIPES, owners
 from natgrad.plan import plan
 from natgrad.precondition import Preconditioner
 from natgrad.problem import Problem
@@ -31,6 +31,7 @@ def _baseline(name: str) -> Callable[..., Any]:
 
 
 NATURAL: dict[str, Callable[..., Any]] = {
+    "auto": NGD,
     "ngd-full": FullNGD,
     "ngd-matrix-free": MatrixFreeNGD,
     "nystrom": NystromNGD,
@@ -78,14 +79,16 @@ def build(name: str, recipe: str, preset: Mapping[str, Any], steps: int) -> Any:
         raise ValueError(f"unknown recipe {recipe!r}: {suggest(recipe, RECIPES)}")
     if name in BASELINES:  # one recipe: theirs
         return BASELINES[name](total=steps) if name == "adam" else BASELINES[name]()
-    solver = NATURAL[name](recipe=recipe)
+    if name == "auto" and recipe == "published":
+        raise ValueError("the optimizer auto has no published recipe: name one that has, --optimizer nystrom for one")
+    solver = NGD() if name == "auto" else NATURAL[name](recipe=recipe)
     for option, value in preset.items():
         if option == "damping":
             continue
         if paths := _matching(option, options(solver)):
             solver = replace(solver, paths[0], value)
     if rule := preset.get("damping"):
-        solver = replace(solver, "damping", rule(gamma=_gamma(solver.damping)))
+        solver = replace(solver, "damping", rule(**_gamma(solver.damping)))
     return solver
 
 
@@ -107,11 +110,18 @@ def set_option(solver: Any, key: str, text: str) -> Any:
     known = options(solver)
     paths = _matching(key, known)
     if not paths:
-        names = sorted({path.rpartition(".")[2] for path in known})
-        raise ValueError(f"unknown solver option {key!r}: {suggest(key.rpartition('.')[2], names)}")
+        raise ValueError(missing(key, "solver option", {path.rpartition(".")[2] for path in known}))
     if len(paths) > 1:
         raise ValueError(f"the option {key!r} is ambiguous: write one of {', '.join(f'solver.{p}' for p in paths)}")
     return replace(solver, paths[0], _value(solver, paths[0], text))
+
+
+def missing(key: str, what: str, known: Collection[str]) -> str:
+    """What is wrong with an option that this optimizer does not have."""
+    name = key.rpartition(".")[2]
+    if found := owners(name):
+        return f"the option {name!r} would do nothing with this optimizer: it is one of {found}"
+    return f"unknown {what} {key!r}: {suggest(name, sorted(known))}"
 
 
 def _matching(key: str, known: Mapping[str, Any]) -> list[str]:
@@ -124,21 +134,20 @@ def _value(solver: Any, path: str, text: str) -> Any:
     owner = solver
     for name in above:
         owner = getattr(owner, name)
-    old = getattr(owner, last)
-    if not isinstance(old, eqx.Module):
+    old, choices = getattr(owner, last), PARTS.get(last, {})
+    if not isinstance(old, eqx.Module) and text not in choices:
         kinds = {field.name: field.type for field in dataclasses.fields(owner)}
         return parse(path, text, kinds[last], old)
-    choices = PARTS.get(last, {})
-    if not isinstance(old, KINDS.get(last, ())):
+    if old is not None and not isinstance(old, KINDS.get(last, ())):
         raise ValueError(f"{path} is {type(old).__name__} and cannot be exchanged: choose another optimizer")
     if text not in choices:
         raise ValueError(f"unknown {last} {text!r}: {suggest(text, choices)}")
-    return choices[text](**({"gamma": _gamma(old)} if isinstance(old, dampings.Damping) else {}))
+    return choices[text](**(_gamma(old) if last != "search" else {}))
 
 
-def _gamma(damping: Any) -> float:
-    """γ of a rule, with a guard around it or without."""
-    return getattr(damping, "rule", damping).gamma
+def _gamma(damping: Any) -> dict[str, float]:
+    """γ of a rule, with a guard around it or without; nothing where there is no rule yet."""
+    return {} if damping is None else {"gamma": getattr(damping, "rule", damping).gamma}
 
 
 def replace(solver: Any, path: str, value: Any) -> Any:

@@ -6,6 +6,7 @@ from natgrad.optim.baselines import LBFGS as LBFGS
 from natgrad.optim.baselines import Adam as Adam
 from natgrad.optim.baselines import SSBroyden as SSBroyden
 from natgrad.optim.baselines import Wolfe as Wolfe
+from natgrad.optim.fastest import NGD as NGD
 from natgrad.optim.ngd import NaturalGradient as NaturalGradient
 from natgrad.optim.ngd import State as State
 from natgrad.optim.ngd import StepInfo as StepInfo

@@ -18,7 +18,6 @@ Unless the model, too, promised no more than the round-off of the loss (`natgrad
 `converged`, and μ stays.
 """
 
-import dataclasses
 import warnings
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -109,11 +108,10 @@ class NaturalGradient(Checked):
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> State:
         """The state before the first step; what the solver leaves open is decided here (`natgrad.plan`)."""
         decided = plan(self, problem)
-        state = decided.start(problem, key)
-        return state if decided == self else dataclasses.replace(state, plan=decided)
+        return decided.start(problem, key, None if decided == self else decided)
 
-    def start(self, problem: Problem, key: PRNGKeyArray) -> State:
-        """The state of a solver with nothing left open."""
+    def start(self, problem: Problem, key: PRNGKeyArray, plan: "NaturalGradient | None" = None) -> State:
+        """The state of a solver with nothing left open, and the `plan` that `step` is to go by."""
         size, dtype = problem.num_parameters, problem.dtype
         _warn_of_round_off(dtype)
         key, sub = host.split(key)
@@ -123,6 +121,7 @@ class NaturalGradient(Checked):
             iteration=host.array(0),
             direction=self.direction.init(self.direction.unknowns(problem), dtype, sub),
             damping=self.damping.init(dtype),
+            plan=plan,
             previous=zeros,
             correction=zeros,
             moved=zeros,

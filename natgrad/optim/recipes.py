@@ -117,11 +117,16 @@ def check_option(name: str, *kinds: type) -> None:
     known = [option for kind in kinds for option in names(kind)]
     if name in known:
         return
-    if owners := [f"{kind.__name__}, as in {example}" for kind, example in MADE_OF.items() if name in names(kind)]:
-        raise ValueError(f"the option {name!r} would do nothing here: it is one of {'; or of '.join(owners)}")
+    if found := owners(name):
+        raise ValueError(f"the option {name!r} would do nothing here: it is one of {found}")
     close = difflib.get_close_matches(name, (*known, "gamma", "recipe", "damping"), n=1)
     hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
     raise ValueError(f"unknown option {name!r}: {hint}")
+
+
+def owners(name: str) -> str:
+    """Which parts have an option of this name, in words; empty where none has."""
+    return "; or of ".join(f"{kind.__name__}, as in {made}" for kind, made in MADE_OF.items() if name in names(kind))
 
 
 def names(kind: type) -> list[str]:

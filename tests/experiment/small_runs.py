@@ -6,7 +6,7 @@ from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config
 
 SETTINGS = ("width=4", "depth=1", "interior=30", "boundary=12")
-NYSTROM = ("levels=1", "increase=4", "max_rank=12")
+NYSTROM = ("levels=1", "max_rank=12")
 
 
 def config(optimizer="ngd-full", steps=12, seed=0, more=(), **options):
