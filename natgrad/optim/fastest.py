@@ -9,6 +9,7 @@ All forms take the same steps, (G + μI) d = ∇L, up to round-off and to the di
 The numbers below are where they cross, by `python -m benchmarks.forms` (docs/performance.md has the table).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -68,7 +69,7 @@ class NGD(Checked):
         return state.plan.step(problem, params, state)
 
 
-FORMS = {"direct": FullNGD, "rows": NystromNGD, "kernel": KernelNGD}
+FORMS: dict[str, Callable[..., NaturalGradient]] = {"direct": FullNGD, "rows": NystromNGD, "kernel": KernelNGD}
 
 
 def fastest(problem: Problem) -> str:
