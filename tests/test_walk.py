@@ -7,8 +7,6 @@ from pathlib import Path
 import jax
 
 import natgrad as ng
-from natgrad.optim.balance import balance
-from natgrad.plan import plan
 
 PACKAGE = Path(ng.__file__).parent
 PAGE = Path(__file__).parent.parent / "docs" / "walk.md"
@@ -21,7 +19,7 @@ def test_the_walk_of_a_step_has_the_files_of_the_page():
         pde=ng.Residual(lambda u, x: ng.laplacian(u, x) + 1.0, cube.interior(510, key=keys[1])),
         boundary=ng.Residual(lambda u, x: u(x), cube.boundary(70, key=keys[2])),
     )
-    solver = balance(plan(ng.NystromNGD(max_rank=120), problem), problem)
+    solver = ng.plan(ng.NystromNGD(max_rank=120), problem)  # as `ng.solve` does
     state = solver.init(problem, problem.params, keys[3])
     visited = files_of(lambda: jax.eval_shape(solver.step, problem, problem.params, state))
 

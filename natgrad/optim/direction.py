@@ -31,7 +31,7 @@ from natgrad.precondition.base import MuRule, round_off
 from natgrad.problem import Problem
 
 DECAY = 1 / 3  # of the c of D, per step
-CORRECTION = 1e-8  # `PCG.min_decrease` for corrections; docs/performance.md has what 1e-10, 1e-7 and 1e-4 do
+CORRECTION = 1e-8  # `PCG.min_decrease` for corrections; docs/notes/2026-11-step.md has what 1e-10, 1e-7 and 1e-4 do
 
 
 class Solve(eqx.Module):

@@ -32,7 +32,7 @@ class LineSearch(Checked):
 
 
 class Armijo(LineSearch):
-    """Backtracking until φ(α) ≤ −c α ∇Lᵀd.
+    """Backtracking until φ(α) ≤ −c α ∇Lᵀd (Armijo, 1966).
 
     Arguments:
         decrease: c.
