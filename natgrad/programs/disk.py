@@ -109,9 +109,8 @@ def own_folder() -> Path | None:
         return None
 
 
-def name(lowered: Any, options: dict[str, Any], devices: list[Any]) -> str | None:
-    """The name of a program's entry; None where it calls back into this process."""
-    text = lowered.as_text()
+def name(text: str, options: dict[str, Any], devices: list[Any]) -> str | None:
+    """The name of the entry of a program (StableHLO); None where it calls back into this process."""
     if "callback" in text:
         return None
     places = [(device.id, device.process_index, device.device_kind) for device in devices]
