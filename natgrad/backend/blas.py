@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-LARGE = 8e9  # multiplications from which on a factorization takes all threads: a matrix of order 2,000
+from natgrad.backend import tuning
+
 NAMES = ("scipy_openblas_{}_num_threads", "scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads")
 CALL = re.compile(r"custom_call @lapack_\w+\(.*?: \((.*?)\) ->")
 SHAPE = re.compile(r"tensor<(?:\d+x)*?(\d+)x(\d+)x[a-z]")
@@ -39,7 +40,7 @@ def one_thread() -> Iterator[None]:
 
 def small(program: str) -> bool:
     """Whether no factorization or triangular solve of a program (StableHLO) is worth several threads."""
-    return all(_work(operands) < LARGE for operands in CALL.findall(program))
+    return all(_work(operands) < tuning.ALL_THREADS for operands in CALL.findall(program))
 
 
 def _work(operands: str) -> float:

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import natgrad as ng
-from natgrad import programs
-from natgrad.backend import blas
+from natgrad.backend import blas, programs, tuning
 from tests.helpers import poisson
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -105,7 +104,7 @@ def test_programs_run_with_one_thread_unless_a_factorization_is_large(library, m
         assert library.threads == 4
         return seen
 
-    monkeypatch.setattr(blas, "LARGE", 20**3)
+    monkeypatch.setattr(tuning, "ALL_THREADS", 20**3)
     assert run(19) == [1]
     assert run(20) == [4]
 

@@ -27,7 +27,8 @@ from typing import Any
 import jax
 from jax.experimental import serialize_executable
 
-from natgrad.programs import surroundings
+from natgrad.backend.programs import surroundings
+from natgrad.backend.xla import on_cpu
 
 LIMIT = 2**30  # bytes of all entries together
 WORTH = 0.2  # seconds of compilation from which on a program is kept
@@ -40,7 +41,7 @@ def folder() -> Path | None:
     device other than a processor, whose programs (CUDA graphs among them) have not been tried."""
     if jax.config.jax_compilation_cache_dir or jax.process_count() > 1:  # type: ignore[attr-defined]
         return None
-    if jax.default_backend() != "cpu":
+    if not on_cpu():
         return None
     return own_folder()
 

@@ -29,9 +29,9 @@ import jax
 from jaxtyping import PyTree
 
 from natgrad.backend import blas
-from natgrad.programs import disk, surroundings
-from natgrad.programs.fingerprint import fingerprint
-from natgrad.programs.identity import Unshareable
+from natgrad.backend.programs import disk, surroundings
+from natgrad.backend.programs.fingerprint import fingerprint
+from natgrad.backend.programs.identity import Unshareable
 
 MOST = 12  # programs kept in memory, a step of 40 MB (docs/compilation.md) and smaller ones
 COMPILATIONS = {"new": 0, "disk": 0, "memory": 0}  # how often a program came from where, in this process
