@@ -108,8 +108,9 @@ class Program:
     def compile(self) -> None:
         """Takes the lowered program from disk, or compiles it."""
         devices = _devices(self.args)
-        text = self._lowered.as_text()
-        place = disk.folder() if self.cache else None
+        cpu = devices[0].platform == "cpu"
+        text = self._lowered.as_text() if cpu else ""
+        place = disk.folder() if self.cache and cpu else None
         name = disk.name(text, self.options, devices) if place is not None else None
         path = place / f"{name}{disk.SUFFIX}" if place is not None and name is not None else None
         run = disk.load(path, self._lowered, devices) if path is not None else None
@@ -119,7 +120,7 @@ class Program:
             run, seconds = _timed(lambda: self._lowered.compile(self.options or None))
             if path is not None and seconds >= disk.WORTH:
                 disk.save(path, run)
-        compiled = Compiled(run, self._out, devices[0].platform == "cpu" and blas.small(text))
+        compiled = Compiled(run, self._out, cpu and blas.small(text))
         if self._key is not None:
             with _lock:
                 _memory[self._key] = compiled
