@@ -4,7 +4,8 @@
 
 2D Poisson with NyströmNGD. Each call takes one step, and seconds are from the call of `solve` (of a process: from the
 start of Python) to the end of that step: wall-clock, and of the processor, which others that use the machine do not
-change. `programs` are those that were compiled in the call. `--parts` times the parts of a first call instead.
+change. `programs` are those that were compiled in the call. `--parts` times the parts of a first call instead; with
+`--by-jax` the set-up draws by `jax.random`, which compiles what `backend/host.py` does by NumPy.
 """
 
 import argparse
@@ -43,9 +44,11 @@ def child(options: argparse.Namespace) -> None:
     import jax
 
     import natgrad as ng
-    from natgrad import programs
+    from natgrad.backend import host, programs
 
     jax.config.update("jax_enable_x64", True)
+    if options.by_jax:
+        host._words, host.key = (lambda key: None), jax.random.key
 
     def call(name: str, problem, solver, wall: float, processor: float, **more):
         before = programs.COMPILATIONS["new"]
@@ -72,6 +75,7 @@ def process(name: str, folder: str, options: argparse.Namespace) -> list[dict]:
     """The rows of a fresh process that keeps its programs in a folder."""
     sizes = [f"--{key}={getattr(options, key)}" for key in ("width", "points", "rank")]
     words = [sys.executable, "-m", "benchmarks.compile", *sizes, f"--child={name}", f"--started={time.time()}"]
+    words += ["--by-jax"] if options.by_jax else []
     done = subprocess.run(
         words, env={**os.environ, "NATGRAD_CACHE": folder}, stdout=subprocess.PIPE, text=True, check=True
     )
@@ -84,7 +88,8 @@ def parts(options: argparse.Namespace) -> None:
     import numpy as np
 
     import natgrad as ng
-    from natgrad import host, stepping
+    from natgrad import stepping
+    from natgrad.backend import host, tuning, xla
     from natgrad.plan import plan
 
     jax.config.update("jax_enable_x64", True)
@@ -100,14 +105,14 @@ def parts(options: argparse.Namespace) -> None:
     solver = plan(ng.NystromNGD(max_rank=options.rank), problem)
     state = solver.init(problem, problem.params, host.key(0))
     tell("strategy and state")
-    run = jax.jit(stepping._loop(solver, stepping.MOST))
+    run = jax.jit(stepping._loop(solver, tuning.STEPS))
     traced = run.trace(problem, problem.params, state, np.int32(1))
     tell("tracing")
     lowered = traced.lower()
     tell("lowering")
     text = lowered.as_text()
     tell(f"text of {len(text.splitlines())} lines")
-    compiled = lowered.compile(stepping.compiler_options())
+    compiled = lowered.compile(xla.compiler_options())
     tell("compiling")
     hlo = compiled.as_text()
     count = lambda word: hlo.count(word)
@@ -120,6 +125,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=400)
     parser.add_argument("--rank", type=int, default=150)
     parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--by-jax", action="store_true", help="keys and random numbers of the set-up by jax.random")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--started", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()

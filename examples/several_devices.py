@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 import natgrad as ng
-from natgrad.parallel import devices, shard
+from natgrad.backend.parallel import devices, shard
 
 SQUARE = ng.Box([0, 0], [1, 1])
 

@@ -5,6 +5,9 @@ Everything a user may touch is listed here; the rest is private.
 
 from natgrad import fem as fem
 from natgrad import linalg as linalg
+from natgrad.backend.parallel import devices as devices
+from natgrad.backend.parallel import shard as shard
+from natgrad.backend.programs import clear_cache as clear_cache
 from natgrad.calculus import divergence as divergence
 from natgrad.calculus import gradient as gradient
 from natgrad.calculus import hessian as hessian
@@ -47,8 +50,6 @@ from natgrad.optim.direction import Direct as Direct
 from natgrad.optim.kernel import Kernel as Kernel
 from natgrad.optim.linesearch import Armijo as Armijo
 from natgrad.optim.linesearch import GridSearch as GridSearch
-from natgrad.parallel import devices as devices
-from natgrad.parallel import shard as shard
 from natgrad.plan import plan as plan
 from natgrad.precondition import Identity as Identity
 from natgrad.precondition import Nystrom as Nystrom
@@ -64,7 +65,6 @@ from natgrad.problem import Metric as Metric
 from natgrad.problem import Residual as Residual
 from natgrad.problem import ResidualFunction as ResidualFunction
 from natgrad.problem import metrics as metrics
-from natgrad.programs import clear_cache as clear_cache
 from natgrad.solve import History as History
 from natgrad.solve import Solution as Solution
 from natgrad.solve import solve as solve

@@ -349,8 +349,9 @@ def join(devices: int | None, coordinator: str | None, process_id: int | None, n
     """The devices of this process, and the other processes, before JAX looks for either."""
     import jax
 
-    from natgrad.parallel import connect
-    from natgrad.programs import disk
+    from natgrad.backend.parallel import connect
+    from natgrad.backend.programs import disk
+    from natgrad.backend.xla import on_cpu
 
     given = [value is not None for value in (coordinator, process_id, num_processes)]
     if any(given) and not all(given):
@@ -369,7 +370,7 @@ def join(devices: int | None, coordinator: str | None, process_id: int | None, n
     if coordinator is not None and process_id is not None:
         disk.keep_by_jax()
         connect(coordinator, process_id, count)
-    elif jax.default_backend() != "cpu":
+    elif not on_cpu():
         disk.keep_by_jax()
 
 
@@ -421,7 +422,7 @@ def gone(error: Exception) -> None:
     jax = sys.modules.get("jax")
     if jax is None or jax.process_count() == 1:
         return
-    from natgrad.parallel import lost
+    from natgrad.backend.parallel import lost
 
     if lost(error):
         complain("another process of this run has ended: start all of them again with --resume")

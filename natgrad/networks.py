@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.options import Count, Positive, Whole, checked
 
 Function = Callable[[Array], Array]

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray, PyTree
 
-from natgrad import host
+from natgrad.backend import host
+from natgrad.backend.programs import together
 from natgrad.history import History as History
 from natgrad.history import Solution
 from natgrad.history import evaluated as evaluated
@@ -17,7 +18,6 @@ from natgrad.options import Count, size
 from natgrad.options import check as check_option
 from natgrad.plan import plan
 from natgrad.problem import Problem
-from natgrad.programs import together
 from natgrad.progress import Progress
 from natgrad.resuming import Origin
 from natgrad.stepping import Stepper

@@ -13,14 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from natgrad.backend import tuning
+from natgrad.backend.programs import Program
+from natgrad.backend.xla import compiler_options
 from natgrad.problem import Problem
-from natgrad.programs import Program
 
 Place = tuple[PyTree, PyTree]  # parameters and state
-
-MOST = 64  # steps a call
-PERIOD = 0.25  # seconds a call may take: a display stays alive, an interruption is heard
-SMALL = 10_000_000  # entries of the Jacobian up to which a CPU takes several steps: beyond, they are long anyway
 
 
 class Stepper:
@@ -45,7 +43,7 @@ class Stepper:
         """How many steps to take in the next call, when one took so many seconds in the last."""
         if not self.paced:
             return self.most
-        return 1 if seconds is None else int(np.clip(PERIOD / max(seconds, 1e-9), 1, self.most))
+        return 1 if seconds is None else int(np.clip(tuning.SECONDS / max(seconds, 1e-9), 1, self.most))
 
     def __call__(self, start: Place, count: int) -> tuple[Place, list[dict[str, Any]]]:
         # The program may have been made for another caller, whose functions are equal: the trees are this one's.
@@ -57,8 +55,7 @@ class Stepper:
 
 def most(problem: Problem) -> int:
     """How many steps a call may take where nobody says."""
-    large = problem.num_parameters * problem.num_rows > SMALL
-    return 1 if large and jax.default_backend() == "cpu" else MOST
+    return tuning.STEPS if problem.num_parameters * problem.num_rows <= tuning.STEP_NUMBERS.here() else 1
 
 
 def _once(solver: Any) -> Any:
@@ -95,16 +92,3 @@ def without_weak_types(leaf: Any) -> Any:
     """The array without JAX's weak type, which a file does not keep: a resumed run compiles the same step."""
     dtype = jnp.result_type(leaf)
     return leaf if jnp.issubdtype(dtype, jax.dtypes.prng_key) else jnp.asarray(leaf, dtype)
-
-
-def compiler_options() -> dict[str, Any]:
-    """On a GPU, products are cuBLAS' as they are: XLA's own kernels, tried out one by one, triple the time of
-    compilation (15 s instead of 4.5 at p = 8641, on an H200), and are not faster in double precision. And loops and
-    branches run there without asking the host, as CUDA graphs: a twelfth of a step."""
-    if jax.default_backend() != "gpu":
-        return {}
-    return {
-        "xla_gpu_autotune_level": 0,
-        "xla_gpu_enable_triton_gemm": False,
-        "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,WHILE,CONDITIONAL",
-    }

@@ -13,12 +13,12 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
+from natgrad.backend.parallel import agree, everywhere
+from natgrad.backend.programs import Program
 from natgrad.diagnosis import diagnose
 from natgrad.history import History, Solution, evaluated
 from natgrad.optim.balance import weighted
-from natgrad.parallel import agree, everywhere
 from natgrad.problem import Problem
-from natgrad.programs import Program
 from natgrad.resuming import Origin
 from natgrad.stepping import Place, Stepper, without_weak_types
 from natgrad.stopping import Stop

@@ -158,7 +158,7 @@ def test_spectrum(here, capsys):
 def test_precision_and_cache(tmp_path):
     """The command line works in float64, keeps what it compiled where XDG says, and starts with little loaded."""
     code = (
-        "import sys, jax\nfrom natgrad.cli import setup, main\nfrom natgrad.programs import disk\n"
+        "import sys, jax\nfrom natgrad.cli import setup, main\nfrom natgrad.backend.programs import disk\n"
         "assert not jax.config.jax_enable_x64\nsetup(cache=True)\n"
         "print(jax.config.jax_enable_x64, disk.folder(), jax.config.jax_compilation_cache_dir)\n"
         "print(*[m for m in ('matplotlib', 'rich', 'optax') if m in sys.modules])\n"

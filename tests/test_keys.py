@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import natgrad as ng
-from natgrad import host, zoo
+from natgrad import zoo
+from natgrad.backend import host
 from natgrad.domains import rules
 from natgrad.experiment.config import keys
 from natgrad.optim import KernelNGD

@@ -14,38 +14,35 @@ import natgrad as ng
 from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
-NEEDS_NOTHING = {"extras", "options", "indices", "host"}
-ABOVE_PROBLEM = NEEDS_NOTHING | {"programs", "parallel", "linalg", "calculus", "networks", "domains", "fem"}
+NEEDS_NOTHING = {"extras", "options", "indices", "backend"}
+ABOVE_PROBLEM = NEEDS_NOTHING | {"linalg", "calculus", "networks", "domains", "fem"}
 ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
     "extras": set(),
     "options": set(),
     "indices": set(),
-    "host": set(),
-    "programs": set(),
-    "parallel": set(),
-    "linalg": {"parallel"},
+    "backend": set(),
+    "linalg": {"backend"},
     "calculus": set(),
-    "networks": {"options", "host", "calculus"},
-    "domains": {"options", "host"},
-    "fem": {"extras", "options", "indices", "host", "linalg"},
-    "problem": {"options", "indices", "host", "calculus", "networks", "domains", "fem", "parallel", "programs"},
-    "gramian": {"linalg", "parallel", "problem"},
-    "precondition": {"options", "host", "linalg", "gramian", "parallel", "problem"},
+    "networks": {"options", "backend", "calculus"},
+    "domains": {"options", "backend"},
+    "fem": {"extras", "options", "indices", "backend", "linalg"},
+    "problem": {"options", "indices", "backend", "calculus", "networks", "domains", "fem"},
+    "gramian": {"linalg", "backend", "problem"},
+    "precondition": {"options", "backend", "linalg", "gramian", "problem"},
     "plan": {"options", "gramian", "problem"},
     "optim": ABOVE_SOLVE | {"plan"},
     "progress": {"problem"},
     "diagnosis": {"problem"},
-    "stepping": {"problem", "programs"},
+    "stepping": {"problem", "backend"},
     "resuming": {"problem"},
     "history": {"resuming"},
     "stopping": {"options", "problem"},
-    "training": {"history", "resuming", "stopping", "stepping", "diagnosis"}
-    | {"optim", "parallel", "problem", "programs"},
+    "training": {"history", "resuming", "stopping", "stepping", "diagnosis"} | {"optim", "backend", "problem"},
     "solve": {"history", "resuming", "stopping", "stepping", "training", "progress"}
-    | {"options", "host", "plan", "optim", "problem", "programs"},
+    | {"options", "backend", "plan", "optim", "problem"},
     "interop": ABOVE_SOLVE | {"plan", "optim"},
-    "zoo": {"extras", "options", "host", "problem", "calculus", "networks", "domains", "fem", "optim"},
+    "zoo": {"extras", "options", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo"},
     "cli": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo", "experiment"},
     "__main__": {"extras", "cli"},
@@ -81,6 +78,15 @@ def test_rooms_import_only_what_the_plan_allows(path):
     assert room in MAY_IMPORT, f"{room} is not in the table of rooms"
     forbidden = imported_rooms(path.read_text(), room) - MAY_IMPORT[room]
     assert not forbidden, f"{room} must not import {', '.join(sorted(forbidden))}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_backend_knows_of_devices_and_of_the_compiler(path):
+    rooms = path.relative_to(ROOT).parts
+    words = re.findall("default_backend|pure_callback|optimization_barrier|psum|all_gather", path.read_text())
+    assert rooms[0] == "backend" or not words
+    if rooms[0] == "linalg":  # matrices alone: what several devices need is handed to it
+        assert not re.search("backend.parallel|on_cpu", path.read_text())
 
 
 def test_the_reader_of_imports_sees_them():

@@ -12,6 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
 from natgrad import stepping
+from natgrad.backend import tuning
 from natgrad.experiment.optimizers import NAMES, build
 from tests.helpers import poisson
 
@@ -128,11 +129,11 @@ def test_a_call_takes_what_its_time_allows(monkeypatch, calls):
 
 
 def test_large_steps_on_a_cpu_go_one_by_one(monkeypatch):
-    assert stepping.most(problem()) == stepping.MOST
+    assert stepping.most(problem()) == tuning.STEPS
     monkeypatch.setattr(stepping, "SMALL", problem().num_parameters * problem().num_rows - 1)
     assert stepping.most(problem()) == 1
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert stepping.most(problem()) == stepping.MOST
+    assert stepping.most(problem()) == tuning.STEPS
 
 
 def test_weak_types_and_vectors_pass():

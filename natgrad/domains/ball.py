@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 from jax.scipy.special import ndtri
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.domains import rules
 from natgrad.domains.box import Box
 from natgrad.domains.domain import Domain, as_vector

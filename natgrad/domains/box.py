@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import equinox as eqx
 import numpy as np
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.domains import rules
 from natgrad.domains.domain import Domain, as_vector
 from natgrad.domains.pieces import Pieces, sample

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.domains import rules
 from natgrad.domains.points import Points
 

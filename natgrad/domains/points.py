@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.domains import rules
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import equinox as eqx
 import numpy as np
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.domains import rules
 from natgrad.domains.domain import Domain
 from natgrad.domains.pieces import Pieces, sample

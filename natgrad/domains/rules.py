@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.options import Count, check, plain
 
 RULES = ("monte-carlo", "sobol", "gauss")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import equinox as eqx
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.domains.box import Box, Face
 from natgrad.domains.domain import Domain
 from natgrad.domains.pieces import Cylinder, Pieces, Slice, sample

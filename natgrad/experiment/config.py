@@ -16,13 +16,13 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from natgrad import zoo
+from natgrad.backend.parallel import devices, shard
 from natgrad.experiment import optimizers
 from natgrad.experiment.files import plain
 from natgrad.experiment.settings import parse, split
 from natgrad.gramian.choose import size_in_words
 from natgrad.optim.balance import balance
 from natgrad.options import size
-from natgrad.parallel import devices, shard
 from natgrad.problem import Problem
 from natgrad.zoo.registry import suggest
 

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from natgrad.backend.parallel import by_first, first
 from natgrad.experiment.config import Config, asked, difference, resolve
 from natgrad.experiment.folder import Folder
 from natgrad.experiment.recovery import proven
@@ -12,7 +13,6 @@ from natgrad.experiment.run import begun
 from natgrad.experiment.runs import load
 from natgrad.experiment.single import speaker, train_one
 from natgrad.experiment.tables import document
-from natgrad.parallel import by_first, first
 
 MOST = 10_000  # runs of one command
 FORMATS = {"md": "markdown", "csv": "csv", "tex": "latex"}

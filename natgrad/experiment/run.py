@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from natgrad.backend.parallel import by_first, by_first_alone
 from natgrad.diagnosis import diagnose
 from natgrad.experiment import checkpoint as checkpoints
 from natgrad.experiment.config import Config, Prepared, difference, keys, prepare
@@ -23,7 +24,6 @@ from natgrad.experiment.recovery import proven, readable, recover, result_of
 from natgrad.experiment.statuses import FINAL, PAUSED
 from natgrad.experiment.summary import summary
 from natgrad.experiment.training import train
-from natgrad.parallel import by_first, by_first_alone
 from natgrad.solve import History, Solution
 
 FILES = ("config.json", "history.jsonl", "result.json")

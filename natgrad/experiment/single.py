@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from natgrad.backend.parallel import first
 from natgrad.experiment.config import Config
 from natgrad.experiment.folder import MARKER, held
 from natgrad.experiment.run import Say, run, warn
 from natgrad.experiment.runs import load
 from natgrad.experiment.summary import sentence
-from natgrad.parallel import first
 
 
 def speaker(quiet: bool) -> Say:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from natgrad.backend.parallel import agree
 from natgrad.experiment.checkpoint import Writer
 from natgrad.experiment.config import Prepared
 from natgrad.experiment.journal import Journal
-from natgrad.parallel import agree
 from natgrad.solve import Solution, evaluated, solve
 
 

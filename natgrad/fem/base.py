@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from natgrad import host
+from natgrad.backend import host, tuning
 from natgrad.fem.errors import FEErrors
 from natgrad.fem.forms import Form, arity, tabulate
 from natgrad.fem.operators import Elementwise, Operator
 from natgrad.fem.riesz import Factor, riesz_map
-
-CHUNK = 2**24  # entries of the tables of gradients handled at a time: 128 MB
 
 
 class Cells(NamedTuple):
@@ -192,7 +190,7 @@ def _local(form: Form, cells: Cells) -> np.ndarray:
 def _chunks(cells: Cells) -> Iterator[Cells]:
     """The cells, some at a time, so that the tables of their gradients fit in memory."""
     (q, b), d = cells.phi.shape, cells.points.shape[-1]
-    step = max(1, CHUNK // (q * b * (d + 1)))
+    step = max(1, tuning.TABLE_NUMBERS // (q * b * (d + 1)))
     for i in range(0, len(cells.dofs), step):
         s = slice(i, i + step)
         yield cells._replace(

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.fem.forms import tabulate
 
 if TYPE_CHECKING:

@@ -14,11 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from natgrad import host
+from natgrad.backend import host, tuning
 from natgrad.indices import trace
 from natgrad.options import Whole, checked
-
-CHUNK = 2048  # points a compiled function takes at a time
 
 
 def numbers(value: Any, name: str) -> np.ndarray:
@@ -129,10 +127,10 @@ def _in_chunks(f: Callable, gradient: bool, *arrays: np.ndarray) -> np.ndarray:
         compiled = _compiled(f, gradient)
     except TypeError:  # a callable without a hash
         compiled = _compiled.__wrapped__(f, gradient)
-    pieces = []
-    for start in range(0, len(arrays[0]), CHUNK):
-        rows = [a[start : start + CHUNK] for a in arrays]
-        filled = [np.concatenate([a, np.repeat(a[-1:], CHUNK - len(a), axis=0)]) for a in rows]
+    pieces, size = [], tuning.TABLE_POINTS
+    for start in range(0, len(arrays[0]), size):
+        rows = [a[start : start + size] for a in arrays]
+        filled = [np.concatenate([a, np.repeat(a[-1:], size - len(a), axis=0)]) for a in rows]
         pieces.append(np.asarray(compiled(*filled))[: len(rows[0])])
     return np.concatenate(pieces)
 

@@ -16,11 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from natgrad import host
-
-# Columns gathered at a time: on a CPU few, so that what they need stays in its caches.
-BLOCK = {"cpu": 32}
-DEFAULT_BLOCK = 512
+from natgrad.backend import host, tuning
+from natgrad.backend.chunks import stack
 
 
 class Operator(eqx.Module):
@@ -160,14 +157,7 @@ def along_axes(matrices, grid: Float[Array, "*k m"]) -> Float[Array, "*q m"]:
 
 def in_blocks(f, x: Float[Array, "n m"]) -> Float[Array, "*n m"]:
     """A function of columns on blocks of them where there are many, so that what it gathers stays small."""
-    m, size = x.shape[1], BLOCK.get(jax.default_backend(), DEFAULT_BLOCK)
+    m, size = x.shape[1], tuning.ELEMENT_COLUMNS.here()
     if m <= 2 * size:
         return f(x)
-    pick = lambda start: f(jax.lax.dynamic_slice_in_dim(x, start, size, axis=1))
-
-    def block(out: Array, start: Array) -> tuple[Array, None]:
-        return jax.lax.dynamic_update_slice_in_dim(out, pick(start), start, axis=-1), None
-
-    starts = jnp.minimum(jnp.arange(0, m, size), m - size)  # the last block may repeat columns of the one before
-    one = jax.eval_shape(pick, 0)
-    return jax.lax.scan(block, jnp.zeros((*one.shape[:-1], m), one.dtype), starts)[0]
+    return stack(m, size, lambda first: f(jax.lax.dynamic_slice_in_dim(x, first, size, axis=1)), axis=-1)

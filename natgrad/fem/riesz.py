@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 from jaxtyping import Array, Float, Int
 
-from natgrad import host
+from natgrad.backend import host, xla
 from natgrad.fem.forms import Form
 from natgrad.fem.operators import Operator, along_axes, in_blocks
 
@@ -98,9 +98,7 @@ class Factorized(Operator):
 
     def product(self, x, transpose):
         def solve(_, b: Array) -> Array:
-            return jax.pure_callback(
-                self.factor, jax.ShapeDtypeStruct(b.shape, b.dtype), b, vmap_method="broadcast_all"
-            )
+            return xla.call(self.factor, b.shape, b.dtype, b, batched=True)
 
         # So JAX learns that the callback is linear and symmetric; of the first argument it uses the shape alone.
         return jax.lax.custom_linear_solve(lambda y: y, x, solve, symmetric=True)

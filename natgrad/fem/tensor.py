@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 import scipy
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.extras import needs
 from natgrad.fem.base import BaseSpace, Cells, Facets, _order
 from natgrad.fem.forms import Form, numbers

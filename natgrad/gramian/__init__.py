@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from jaxtyping import PyTree
 
+from natgrad.backend.parallel import inside, mesh_of
 from natgrad.gramian.assembled import Assembled as Assembled
 from natgrad.gramian.base import Gramian as Gramian
 from natgrad.gramian.base import feature_values as feature_values
@@ -17,7 +18,6 @@ from natgrad.gramian.neighbours import NeighbourBatches as NeighbourBatches
 from natgrad.gramian.scaled import Scaled as Scaled
 from natgrad.gramian.spread import Spread as Spread
 from natgrad.gramian.stored import StoredJacobian as StoredJacobian
-from natgrad.parallel import inside, mesh_of
 from natgrad.problem import Problem
 
 

@@ -6,9 +6,10 @@ components), so that G = AᵀA, and gives the same five products (Table 1 of the
     mv(v) = G v      mm(V) = G V      diagonal() = diag G      columns(i) = G[:, i]      as_matrix() = G
 
 and `pullback(f) = Jᵀ W f`. Where the metric couples the rows (finite elements), W is an operator G_h between them, the
-rows of A are those of J itself, and G = Aᵀ G_h A. Where the points are spread over devices (`natgrad.parallel`), a
-device has its own rows of A, rows in and out are these alone, and sums over rows are `total`s. No strategy adds
-damping: μ belongs to the direction solver. Vectors are flat, in the order of `jax.flatten_util.ravel_pytree`.
+rows of A are those of J itself, and G = Aᵀ G_h A. Where the points are spread over devices
+(`natgrad.backend.parallel`), a device has its own rows of A, rows in and out are these alone, and sums over rows are
+`total`s. No strategy adds damping: μ belongs to the direction solver. Vectors are flat, in the order of
+`jax.flatten_util.ravel_pytree`.
 """
 
 import abc
@@ -21,14 +22,11 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.linalg import TestMatrix, nystrom_factor, transposed
-from natgrad.parallel import mean, total
+from natgrad.backend import tuning
+from natgrad.backend.chunks import by_columns, by_rows, jacobian
+from natgrad.backend.parallel import after, inside, mean, total
+from natgrad.linalg import Sums, TestMatrix, nystrom_factor, transposed
 from natgrad.problem import Features, Problem
-
-CHUNK = 64  # points whose rows a CPU computes at a time, up to four times as many …
-ENTRIES = 2**21  # … while their rows have no more numbers than this: 16 MB
-COLUMNS = 16  # vectors that go through the network at a time, …
-POINTS = 2**15  # … or fewer, so that all points together are not many more
 
 
 class Gramian(eqx.Module):
@@ -68,7 +66,7 @@ class Gramian(eqx.Module):
         rows = self.push_many(omega)
         C, coupling = transposed(rows), self.problem.coupling(self.params)
         D = C if coupling is None else transposed(coupling.apply(rows))
-        return nystrom_factor(C, D, self.pull_many, total)
+        return nystrom_factor(C, D, self.pull_many, Sums(total, after, inside()))
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         """A Ω."""
@@ -128,23 +126,7 @@ class Gramian(eqx.Module):
 def most_at_a_time(problem: Problem) -> int:
     """How many vectors go through the network together."""
     points = sum(block.num_points for block in problem.features)
-    return max(1, min(COLUMNS, POINTS // points))
-
-
-def by_columns(fn: Callable[[Array], Array], X: Float[Array, "n m"], most: int) -> Float[Array, "k m"]:
-    """fn of each column, at most so many at a time."""
-    return by_rows(fn, X.T, most).T
-
-
-def by_rows(fn: Callable[[Array], Array], X: Float[Array, "m n"], most: int) -> Float[Array, "m k"]:
-    """fn of each row, at most so many at a time: in rounds of one size, filled up with zeros.
-
-    `jax.lax.map` would do what remains apart; and sums over devices in a loop must not meet others (`parallel.after`).
-    """
-    m = X.shape[0]
-    rounds = -(-m // most)
-    size = -(-m // rounds)
-    return jax.lax.map(fn, jnp.pad(X, ((0, rounds * size - m), (0, 0))), batch_size=size)[:m]
+    return max(1, min(tuning.NETWORK_VECTORS, tuning.NETWORK_POINTS // points))
 
 
 def pull(problem: Problem, params: PyTree, values: Float[Array, " rows"]) -> Float[Array, " p"]:
@@ -192,7 +174,7 @@ def weighted_jacobian(
     frozen = jax.lax.stop_gradient(problem.network(params))
     scale = root(block.metric_weights(frozen, inputs, weights))
 
-    def leaves(point: tuple[Array, ...]) -> list[Array]:
+    def gradients(point: tuple[Array, ...]) -> list[Array]:
         scale, *row = point
         feature = lambda p: scale * block.one(problem.network(p), frozen, tuple(row))
         if block.size == 1:
@@ -202,34 +184,11 @@ def weighted_jacobian(
     def some(points: tuple[Array, ...]) -> list[Float[Array, "k m"]]:
         """Rows of some points, by leaf: unravelling a vector has a transpose that adds a zero-padded copy a leaf."""
         rows = points[0].shape[0] * block.size
-        return [leaf.reshape(rows, -1) for leaf in jax.vmap(leaves)(points)]
+        return [leaf.reshape(rows, -1) for leaf in jax.vmap(gradients)(points)]
 
-    points = (scale, *inputs)
-    if jax.default_backend() != "cpu":
-        # Through the barrier XLA does not see that some columns are a leaf's: it would keep these a second time.
-        return jax.lax.optimization_barrier(jnp.concatenate(some(points), axis=1))
-    return _by_chunks(some, points, block.size, jax.tree.leaves(params))
-
-
-def _by_chunks(
-    some: Callable[[tuple[Array, ...]], list[Array]], points: tuple[Array, ...], k: int, leaves: list[Array]
-) -> Float[Array, "rows p"]:
-    """Rows of some points at a time, k a point, put where they belong leaf by leaf: no temporaries of the size of A.
-
-    A last chunk that would be short begins sooner, and some rows are computed twice.
-    """
-    p, n, dtype = sum(leaf.size for leaf in leaves), points[0].shape[0], jnp.result_type(*leaves)
-    rounds = -(-n // max(CHUNK, min(4 * CHUNK, ENTRIES // p)))
-    size = -(-n // rounds)
-
-    def fill(i: Array, A: Array) -> Array:
-        first, column = jnp.minimum(i * size, n - size), 0
-        for leaf in some(tuple(jax.lax.dynamic_slice_in_dim(a, first, size) for a in points)):
-            A = jax.lax.dynamic_update_slice(A, leaf.astype(dtype), (first * k, column))
-            column += leaf.shape[1]
-        return A
-
-    return jax.lax.fori_loop(0, rounds, fill, jnp.zeros((n * k, p), dtype))
+    leaves = jax.tree.leaves(params)
+    widths = [leaf.size for leaf in leaves]
+    return jacobian(some, (scale, *inputs), block.size, widths, jnp.result_type(*leaves))
 
 
 def second_directional(problem: Problem, params: PyTree, direction: PyTree) -> Float[Array, " rows"]:

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
+from natgrad.backend.parallel import total as add_up
 from natgrad.gramian.base import Gramian, root, second, weighted_jacobian
 from natgrad.gramian.neighbours import NeighbourBatches
 from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, row_gram
-from natgrad.parallel import total as add_up
 from natgrad.problem import Features, Problem
 from natgrad.problem.base import split
 

@@ -4,7 +4,7 @@ import os
 
 import jax
 
-from natgrad.parallel import agree, inside, mesh_of
+from natgrad.backend.parallel import agree, inside, mesh_of
 from natgrad.problem import Problem
 
 STRATEGIES = ("assembled", "jacobian", "batched", "linearized")

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad.gramian.base import Gramian, by_columns, most_at_a_time, weighted_features
+from natgrad.backend import tuning
+from natgrad.backend.chunks import by_columns
+from natgrad.backend.parallel import total
+from natgrad.gramian.base import Gramian, most_at_a_time, weighted_features
 from natgrad.gramian.batched import batches
-from natgrad.parallel import total
 from natgrad.problem import Coupling, Problem
-
-PARTS = 64  # of the points whose sums a GPU makes at the same time
 
 
 class Linearized(Gramian):
@@ -34,7 +34,7 @@ class Linearized(Gramian):
     def __init__(self, problem: Problem, params: PyTree, batch: int, reason: str = ""):
         self.problem, self.params, self.batch, self.reason = problem, params, batch, reason
         self.coupling = problem.coupling(params)
-        parts = 1 if jax.default_backend() == "cpu" else PARTS
+        parts = tuning.POINT_PARTS.here()
         # A `Partial` whose leaves are the activations.
         _, self.linear = jax.linearize(lambda p: weighted_features(problem, p, params, parts), params)
 

@@ -17,13 +17,12 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
+from natgrad.backend import tuning
+from natgrad.backend.parallel import count, gather, total
+from natgrad.backend.parallel import own as own_rows
 from natgrad.gramian.base import Gramian, feature_values, pull, weighted_jacobian
 from natgrad.linalg import cross, matmul
-from natgrad.parallel import count, gather, total
-from natgrad.parallel import own as own_rows
 from natgrad.problem import Coupling, Problem
-
-COLUMNS = 256  # at a time, of a matrix or a diagonal that is made of products with unit vectors
 
 
 class NeighbourBatches(Gramian):
@@ -113,6 +112,6 @@ class NeighbourBatches(Gramian):
 
     def _unit_vectors(self, part: Callable[[Array, Array], Array]) -> Array:
         """part(i, G[:, i]) for groups of columns i, stacked."""
-        width = min(COLUMNS, self.size)
+        width = min(tuning.UNIT_VECTORS, self.size)
         indices = np.minimum(np.arange(-(-self.size // width) * width), self.size - 1).reshape(-1, width)
         return jax.lax.map(lambda i: part(i, self.columns(i)), jnp.asarray(indices))

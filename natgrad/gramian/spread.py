@@ -1,7 +1,7 @@
 """The Gramian of a problem whose points are spread over devices, seen from outside: every product runs on all of them.
 
-Within a step (`natgrad.parallel.everywhere`) the strategies do this themselves, with what they stored; here each
-product builds the strategy anew.
+Within a step (`natgrad.backend.parallel.everywhere`) the strategies do this themselves, with what they stored; here
+each product builds the strategy anew.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PyTree
 
+from natgrad.backend.parallel import everywhere
 from natgrad.gramian.base import Gramian
-from natgrad.parallel import everywhere
 from natgrad.problem import Problem
 
 

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from natgrad.backend import tuning
+from natgrad.backend.chunks import stack
+from natgrad.backend.parallel import columns, inside, total
 from natgrad.gramian.base import Gramian, weighted_jacobian
 from natgrad.gramian.linearized import Linearized
 from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, gram_vector, matmul, row_gram
-from natgrad.parallel import columns, inside, total
 from natgrad.problem import Coupling, Problem
-
-COLUMNS = 1024  # of A that a coupling is applied to at a time, where it must be to all
 
 
 class StoredJacobian(Gramian):
@@ -65,8 +65,7 @@ class StoredJacobian(Gramian):
         if self.coupling is None:
             return _sum(gram_diagonal(A) for A in self.blocks)
         coupling = self.coupling
-        part = lambda start: coupling.quadratic(jnp.concatenate(self._slices(start)))
-        return self._by_columns(part, jnp.zeros(self.size, self.problem.dtype))
+        return self._by_columns(lambda start: coupling.quadratic(jnp.concatenate(self._slices(start))))
 
     def columns(self, indices: Int[Array, " m"]) -> Float[Array, "p m"]:
         return _sum(cross(A, B) for B, A in self._coupled([A[:, indices] for A in self.blocks])).T
@@ -74,8 +73,7 @@ class StoredJacobian(Gramian):
     def as_matrix(self) -> Float[Array, "p p"]:
         if self.coupling is None:
             return _sum(gram(A) for A in self.blocks)
-        part = lambda start: _sum(cross(A, B) for B, A in self._coupled(self._slices(start)))
-        return self._by_columns(part, jnp.zeros((self.size, self.size), self.problem.dtype))
+        return self._by_columns(lambda start: _sum(cross(A, B) for B, A in self._coupled(self._slices(start))))
 
     def pull(self, values: Float[Array, " rows"]) -> Float[Array, " p"]:
         if self.passes is not None:
@@ -106,17 +104,16 @@ class StoredJacobian(Gramian):
         return jnp.split(rows, np.cumsum([len(A) for A in self.blocks])[:-1], axis=-1)
 
     def _slices(self, start: Array) -> list[Array]:
-        return [jax.lax.dynamic_slice_in_dim(A, start, min(COLUMNS, self.size), 1) for A in self.blocks]
+        return [jax.lax.dynamic_slice_in_dim(A, start, self._width, 1) for A in self.blocks]
 
-    def _by_columns(self, part: Callable[[Array], Array], result: Array) -> Array:
-        """part(start) of columns start, …, start + COLUMNS − 1, put together along the first axis."""
-        width = min(COLUMNS, self.size)
+    @property
+    def _width(self) -> int:
+        """How many columns of A a coupling is applied to at a time, where it must be to all."""
+        return min(tuning.COUPLED_COLUMNS, self.size)
 
-        def fill(k: Array, result: Array) -> Array:
-            start = jnp.minimum(k * width, self.size - width)
-            return jax.lax.dynamic_update_slice_in_dim(result, part(start), start, 0)
-
-        return jax.lax.fori_loop(0, -(-self.size // width), fill, result)
+    def _by_columns(self, part: Callable[[Array], Array]) -> Array:
+        """part(start) of columns start, …, start + width − 1, put together along the first axis."""
+        return stack(self.size, self._width, part)
 
 
 def _sum(parts: Iterable[Array]) -> Array:

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.extras import needs
 from natgrad.gramian import gramian as gramian_of
 from natgrad.optim import NaturalGradient

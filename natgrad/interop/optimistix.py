@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.extras import needs
 from natgrad.optim import NaturalGradient as Optimizer
 from natgrad.optim.ngd import State, StepInfo

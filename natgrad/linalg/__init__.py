@@ -1,9 +1,17 @@
 """Matrices, and nothing of PDEs or networks: functions take products, columns and diagonals as arguments."""
 
+from natgrad.backend.products import cross as cross
+from natgrad.backend.products import gram as gram
+from natgrad.backend.products import gram_diagonal as gram_diagonal
+from natgrad.backend.products import gram_vector as gram_vector
+from natgrad.backend.products import matmul as matmul
+from natgrad.backend.products import row_gram as row_gram
+from natgrad.backend.products import transposed as transposed
 from natgrad.linalg.cholesky import orthonormalize as orthonormalize
 from natgrad.linalg.cholesky import safe_cholesky as safe_cholesky
 from natgrad.linalg.cholesky import whiten as whiten
 from natgrad.linalg.nystrom import LowRank as LowRank
+from natgrad.linalg.nystrom import Sums as Sums
 from natgrad.linalg.nystrom import from_factor as from_factor
 from natgrad.linalg.nystrom import nystrom as nystrom
 from natgrad.linalg.nystrom import nystrom_factor as nystrom_factor
@@ -18,13 +26,6 @@ from natgrad.linalg.preconditioner import factor_preconditioner as factor_precon
 from natgrad.linalg.preconditioner import nystrom_preconditioner as nystrom_preconditioner
 from natgrad.linalg.preconditioner import orthogonal_factor as orthogonal_factor
 from natgrad.linalg.preconditioner import rpcholesky_preconditioner as rpcholesky_preconditioner
-from natgrad.linalg.products import cross as cross
-from natgrad.linalg.products import gram as gram
-from natgrad.linalg.products import gram_diagonal as gram_diagonal
-from natgrad.linalg.products import gram_vector as gram_vector
-from natgrad.linalg.products import matmul as matmul
-from natgrad.linalg.products import row_gram as row_gram
-from natgrad.linalg.products import transposed as transposed
 from natgrad.linalg.rpcholesky import RPCholesky as RPCholesky
 from natgrad.linalg.rpcholesky import rpcholesky as rpcholesky
 from natgrad.linalg.sketch import Columns as Columns

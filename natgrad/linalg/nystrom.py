@@ -19,16 +19,27 @@ Assumed: G symmetric positive semidefinite up to round-off.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from natgrad.backend import tuning
+from natgrad.backend.products import cross, gram, matmul
 from natgrad.linalg.cholesky import orthonormalize, safe_cholesky, solve_right, whiten
-from natgrad.linalg.products import cross, gram, matmul
-from natgrad.parallel import after, inside
 
+
+class Sums(NamedTuple):
+    """How sums are made over columns of which several devices have some each, by what knows of devices."""
+
+    total: Callable[[Array], Array]  # what all of them have together
+    after: Callable[[Array, Array], Array]  # its first argument, not before the second is known
+    several: bool  # then sums come one at a time, and none in a branch
+
+
+ALONE = Sums(lambda K: K, lambda E, known: E, several=False)
 Rank = int | Int[Array, ""] | None
 NOISE = 6.0  # times the round-off: pivots below are noise, and as many iterations are lost with 3 as with 20
 
@@ -112,7 +123,7 @@ def nystrom_factor(
     C: Float[Array, "m q"],
     D: Float[Array, "m q"],
     times: Callable[[Array], Array],
-    total: Callable[[Array], Array] = lambda K: K,
+    sums: Sums = ALONE,
 ) -> Float[Array, "m p"]:
     """F = R⁻ᵀDA for CDᵀ = RᵀR and `times(E)` = EA; zeros where CDᵀ has no more than round-off.
 
@@ -120,14 +131,14 @@ def nystrom_factor(
     thousand times, and not orthogonal: a preconditioner made of them takes two to five times the iterations. Where a
     row has lost half of its square, a second factorization, of what R⁻ᵀCEᵀ is in place of the identity, mends that, if
     its flops are few beside the iterations (`_worth_mending`). Where each device has some of the columns of C and D, so
-    has it of E, and `total` is the sum over them; several devices mend always.
+    has it of E; several devices mend always.
     """
-    _, first, left = whiten(total(matmul(C, D.T)), NOISE)
+    _, first, left = whiten(sums.total(matmul(C, D.T)), NOISE)
     E = matmul(first, D)
-    identity = lambda: total(matmul(E if C is D else matmul(first, C), E.T))
-    if inside():  # sums over devices one at a time, and none in a branch
+    identity = lambda: sums.total(matmul(E if C is D else matmul(first, C), E.T))
+    if sums.several:
         found = identity()
-        return matmul(whiten(found)[1], times(after(E, found[0, 0])))
+        return matmul(whiten(found)[1], times(sums.after(E, found[0, 0])))
     F = times(E)
     if not _worth_mending(F.shape[0], E.shape[1], F.shape[1]):
         return F
@@ -135,8 +146,8 @@ def nystrom_factor(
 
 
 def _worth_mending(m: int, q: int, p: int) -> bool:
-    """Whether 2m²(p + q) flops take no longer than some iterations' passes over A, three for a CPU, four for a GPU."""
-    return m**2 * (p + q) <= (50 if jax.default_backend() == "cpu" else 400) * p * q
+    """Whether 2m²(p + q) flops take no longer than some iterations' passes over A."""
+    return m**2 * (p + q) <= tuning.MENDING.here() * p * q
 
 
 def _factor(

@@ -20,9 +20,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from natgrad.backend.products import gram, matmul
 from natgrad.linalg.cholesky import safe_cholesky, solve_right, whiten
 from natgrad.linalg.nystrom import LowRank, from_factor
-from natgrad.linalg.products import gram, matmul
 from natgrad.linalg.rpcholesky import RPCholesky
 
 Scalar = float | Float[Array, ""]

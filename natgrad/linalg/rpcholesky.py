@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from natgrad.backend.products import matmul
 from natgrad.linalg.cholesky import safe_cholesky, solve_right
-from natgrad.linalg.products import matmul
 
 SIGNAL = 4  # a pivot is used if its residual is this many times its noise
 

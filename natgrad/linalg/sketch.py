@@ -16,9 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from natgrad.linalg.products import matmul
-
-SLICES = 64  # sums of up to so many slices are written out, which XLA makes one loop of
+from natgrad.backend import tuning
+from natgrad.backend.products import matmul
 
 
 def gaussian(key: PRNGKeyArray, p: int, m: int, dtype=None) -> Float[Array, "p m"]:
@@ -98,7 +97,7 @@ class SparseSigns(TestMatrix):
     def times(self, A):
         p, m = A.shape[1], self.width
         c = -(-p // m)
-        if c > SLICES:
+        if c > tuning.SUM_SLICES:
             first, second = (jnp.pad(A * v, ((0, 0), (0, c * m - p))) for v in self.values)
             return jnp.sum(first.reshape(-1, c, m), axis=1) + jnp.sum(second.reshape(-1, m, c), axis=2)
         fit = lambda part: jnp.pad(part, ((0, 0), (0, m - part.shape[1])))

@@ -24,10 +24,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from natgrad import host
-from natgrad.gramian.base import by_rows, most_at_a_time, weighted_features
+from natgrad.backend import host
+from natgrad.backend.chunks import by_rows
+from natgrad.backend.parallel import everywhere, total
+from natgrad.gramian.base import most_at_a_time, weighted_features
 from natgrad.options import Checked, Whole
-from natgrad.parallel import everywhere, total
 from natgrad.problem import LeastSquares, Problem
 
 EVERY = 20  # steps

@@ -20,7 +20,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.options import Checked, Factor, Fraction, NonNegative, Positive, Share
 from natgrad.problem import Problem
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
+from natgrad.backend import tuning
 from natgrad.optim.damping import Damping
 from natgrad.optim.kernel import suits
 from natgrad.optim.linesearch import Armijo, LineSearch
@@ -25,7 +25,6 @@ from natgrad.options import Checked, NonNegative, Positive
 from natgrad.plan import plan
 from natgrad.problem import Problem
 
-DIRECT = {"cpu": 2000, "gpu": 4000}  # parameters up to which G is factored
 SQUARE = 0.5  # rows per parameter up to which K is factored
 
 
@@ -77,4 +76,4 @@ def fastest(problem: Problem) -> str:
     p, q = problem.num_parameters, problem.num_rows
     if suits(problem) and q <= SQUARE * p:
         return "kernel"
-    return "direct" if p <= DIRECT.get(jax.default_backend(), DIRECT["gpu"]) else "rows"
+    return "direct" if p <= tuning.DIRECT_PARAMETERS.here() else "rows"

@@ -20,15 +20,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from natgrad.backend import tuning
+from natgrad.backend.chunks import by_columns, by_rows
+from natgrad.backend.parallel import after, count, gather, inside, own
 from natgrad.gramian import Gramian
-from natgrad.gramian.base import by_columns, by_rows
-from natgrad.linalg import TestMatrix, nystrom_factor
+from natgrad.linalg import Sums, TestMatrix, nystrom_factor
 from natgrad.optim.direction import Direct, Direction, Solve, System, scaled
 from natgrad.options import Share
-from natgrad.parallel import count, gather, inside, own
 from natgrad.problem import Problem
-
-COLUMNS = 64  # vectors that go through the rows at a time
 
 
 class RowKernel(eqx.Module):
@@ -58,13 +57,14 @@ class RowKernel(eqx.Module):
         return self.push(self.lift(c))
 
     def mm(self, C: Float[Array, "q m"]) -> Float[Array, "q m"]:
-        return by_columns(self.mv, C, COLUMNS)
+        return by_columns(self.mv, C, tuning.KERNEL_VECTORS)
 
     def factor(self, omega: TestMatrix) -> Float[Array, "m q"]:
         """As `Gramian.factor`, with S Aᵀ in the place of A."""
-        C = by_rows(self.lift, omega.matrix().T, COLUMNS)
-        push = lambda E: by_rows(self.push, E, COLUMNS)
-        return nystrom_factor(C if self.squares is None else C / self.squares, C, push)
+        C = by_rows(self.lift, omega.matrix().T, tuning.KERNEL_VECTORS)
+        push = lambda E: by_rows(self.push, E, tuning.KERNEL_VECTORS)
+        sums = Sums(lambda K: K, after, inside())  # all rows are on every device; those of A in the products are not
+        return nystrom_factor(C if self.squares is None else C / self.squares, C, push, sums)
 
     def diagonal(self) -> Float[Array, " q"]:
         return self.as_matrix().diagonal()

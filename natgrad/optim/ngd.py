@@ -28,14 +28,14 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from natgrad import host
+from natgrad.backend import host
+from natgrad.backend.parallel import after, everywhere
 from natgrad.gramian import gramian
 from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
 from natgrad.optim.direction import PCG, Direction
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked, Count, NonNegative, Positive, Range
-from natgrad.parallel import after, everywhere
 from natgrad.plan import plan
 from natgrad.problem import Problem
 from natgrad.problem.base import check_weights

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.gramian import Gramian
 from natgrad.linalg import (
     LowRank,

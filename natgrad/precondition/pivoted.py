@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.linalg import pick
 from natgrad.options import Count, Positive
 from natgrad.precondition.base import Ranked, round_off

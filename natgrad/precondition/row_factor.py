@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.linalg import (
     DenseTest,
     TestMatrix,

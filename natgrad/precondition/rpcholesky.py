@@ -12,10 +12,10 @@ import jax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from natgrad import linalg
+from natgrad.backend.parallel import after
 from natgrad.gramian import Gramian
 from natgrad.linalg import power_method, rpcholesky, rpcholesky_preconditioner
 from natgrad.options import Count, Positive
-from natgrad.parallel import after
 from natgrad.precondition.base import Approximation, Ranked
 
 Method = Literal["woodbury", "svd"]

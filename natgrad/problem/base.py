@@ -21,9 +21,10 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from natgrad.backend import tuning
+from natgrad.backend.parallel import count, own
 from natgrad.calculus import products_together
 from natgrad.indices import trace
-from natgrad.parallel import count, own
 from natgrad.problem.coupling import Coupling
 
 Network = Callable[..., Any]
@@ -55,7 +56,7 @@ class Features(eqx.Module):
     density: Callable | None = eqx.field(static=True, default=None)
     #: key ↦ (inputs, weights) of the same shapes, where the block has fresh points every step.
     draw: Callable | None = eqx.field(static=True, default=None)
-    #: The devices the points are spread over, see `natgrad.parallel`; None for one.
+    #: The devices the points are spread over, see `natgrad.backend.parallel`; None for one.
     mesh: Mesh | None = eqx.field(static=True, default=None)
     #: Whether the block's weight is yet to be found, see `natgrad.optim.balance`.
     auto: bool = eqx.field(static=True, default=False)
@@ -101,7 +102,7 @@ class Features(eqx.Module):
 
     def one(self, u: Network, frozen: Network, row: tuple[Array, ...]) -> Float[Array, " k"]:
         """The features at one point, traced so that their derivatives in the parameters, rows of J, come fast."""
-        if jax.default_backend() != "cpu":
+        if not tuning.PRODUCTS_TOGETHER.here():
             return self.evaluate(u, frozen, *row)
         with products_together():
             return self.evaluate(u, frozen, *row)

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from natgrad.backend.parallel import columns, gather, on_all_rows
 from natgrad.fem import Operator
 from natgrad.fem.operators import Elementwise
-from natgrad.parallel import columns, gather, on_all_rows
 
 
 class Groups(NamedTuple):

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from natgrad import host
+from natgrad.backend import host
+from natgrad.backend.parallel import total as add_up
 from natgrad.domains import Points, as_points
-from natgrad.parallel import total as add_up
 from natgrad.problem.base import CALLED, HINTS, Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms

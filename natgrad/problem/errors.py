@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from natgrad import host
+from natgrad.backend import host
+from natgrad.backend.parallel import total
+from natgrad.backend.programs import Program
 from natgrad.calculus import gradient
 from natgrad.domains import Points
-from natgrad.parallel import total
-from natgrad.programs import Program
 
 BATCH = 10_000  # points differentiated at a time, which bounds the memory of an evaluation
 

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.domains import Points, as_points
 from natgrad.indices import trace
 from natgrad.problem.base import Network, check_index, failure

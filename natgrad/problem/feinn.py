@@ -22,17 +22,17 @@ import numpy as np
 import scipy
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad import host
+from natgrad.backend import host
+from natgrad.backend.parallel import everywhere, gather, own
+from natgrad.backend.programs import Program
 from natgrad.fem import STIFFNESS, BaseSpace, FEErrors, Form, Operator
 from natgrad.fem.base import sum_cells
 from natgrad.fem.definite import check_definite
 from natgrad.fem.operators import Elementwise
-from natgrad.parallel import everywhere, gather, own
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.coupling import Coupling, Graph
 from natgrad.problem.potential import Potential
 from natgrad.problem.units import check_units
-from natgrad.programs import Program
 
 NEWTON = 30  # iterations at most for the Galerkin solution of a nonlinear problem
 

@@ -20,7 +20,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.indices import trace
 from natgrad.problem.base import Features, check_parameters
 from natgrad.problem.least_squares import LeastSquares

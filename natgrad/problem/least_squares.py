@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from natgrad import host
+from natgrad.backend import host
+from natgrad.backend.parallel import total as add_up
 from natgrad.domains import Points, as_points
 from natgrad.options import Positive, check, checked, plain
-from natgrad.parallel import total as add_up
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.fem import BaseSpace
 from natgrad.indices import trace
 

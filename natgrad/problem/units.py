@@ -20,7 +20,7 @@ import numpy as np
 from jax.extend.core import Literal
 from jaxtyping import Array
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.networks import MLP, Fields, FourierFeatures, HardBoundary, Normalized, Periodic
 from natgrad.problem.base import Network
 

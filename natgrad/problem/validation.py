@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from natgrad import host
+from natgrad.backend import host
+from natgrad.backend.parallel import total
 from natgrad.domains import Points
-from natgrad.parallel import total
 from natgrad.problem.base import Features, Network
 
 LEAST = 1_000  # points a block: a layer of a thousandth of the domain is then seen more often than not

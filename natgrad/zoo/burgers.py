@@ -8,7 +8,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.calculus import value_gradient_laplacian
 from natgrad.domains import Box, Interval, Points
 from natgrad.networks import MLP

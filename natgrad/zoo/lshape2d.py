@@ -8,7 +8,7 @@ from typing import Annotated
 import jax.numpy as jnp
 import numpy as np
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.extras import needs
 from natgrad.fem import Form, Space
 from natgrad.networks import MLP

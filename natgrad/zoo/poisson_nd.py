@@ -12,7 +12,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.calculus import laplacian
 from natgrad.domains import Box
 from natgrad.networks import MLP

@@ -21,7 +21,7 @@ from typing import Any
 
 from jaxtyping import PRNGKeyArray
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.options import checked
 from natgrad.problem import Problem
 

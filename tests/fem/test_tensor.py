@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from natgrad.backend import tuning
 from natgrad.fem import H1, MASS, STIFFNESS, Form, rectangle
-from natgrad.fem.operators import BLOCK, Elementwise, Kronecker, Restricted, SumFactorized
+from natgrad.fem.operators import Elementwise, Kronecker, Restricted, SumFactorized
 
 FULL = np.array([[2.0, 0.3], [-0.1, 1.0]])
 FORMS = {
@@ -64,7 +65,7 @@ def test_many_columns_go_in_blocks(path):
     free = space.free()
     dense = space.assemble(cases.DRT).toarray()[np.ix_(free, free)]
     operator = space.operator(cases.DRT, free, path=path)
-    x = cases.random(len(free), 2 * BLOCK["cpu"] + 7)
+    x = cases.random(len(free), 2 * tuning.ELEMENT_COLUMNS.here() + 7)
     close(operator.apply(x), dense @ x)
     close(operator.quadratic(x), np.diag(x.T @ dense @ x))
 

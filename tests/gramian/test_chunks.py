@@ -6,6 +6,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
+from natgrad.backend import tuning
 from natgrad.gramian import base
 from tests.helpers import FAST, relative
 
@@ -13,8 +14,8 @@ from tests.helpers import FAST, relative
 @pytest.mark.parametrize("n", [1, 3, 7, 65])
 def test_any_number_of_points_makes_the_rows_of_reverse_mode(n, monkeypatch):
     """Chunks of three points at most, where the last would be short; two components, so that rows are not points."""
-    monkeypatch.setattr(base, "CHUNK", 3)
-    monkeypatch.setattr(base, "ENTRIES", 1)
+    monkeypatch.setattr(tuning, "JACOBIAN_POINTS", 3)
+    monkeypatch.setattr(tuning, "JACOBIAN_NUMBERS", 1)
     keys = jax.random.split(jax.random.key(0), 2)
     points = ng.Box([0, 0], [1, 1]).interior(n, key=keys[1])
     residual = lambda u, x: jnp.stack([ng.laplacian(u, x), u(x)])

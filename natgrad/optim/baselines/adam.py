@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 
-from natgrad import host
+from natgrad.backend import host
 from natgrad.extras import needs
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.options import Checked, Count, NonNegative, Positive, Whole

@@ -27,7 +27,8 @@ from typing import Any
 import jax
 from jax.experimental import serialize_executable
 
-from natgrad.programs import surroundings
+from natgrad.backend.programs import surroundings
+from natgrad.backend.xla import on_cpu
 
 LIMIT = 2**30  # bytes of all entries together
 WORTH = 0.2  # seconds of compilation from which on a program is kept
@@ -40,7 +41,7 @@ def folder() -> Path | None:
     device other than a processor, whose programs (CUDA graphs among them) have not been tried."""
     if jax.config.jax_compilation_cache_dir or jax.process_count() > 1:  # type: ignore[attr-defined]
         return None
-    if jax.default_backend() != "cpu":
+    if not on_cpu():
         return None
     return own_folder()
 
@@ -109,9 +110,8 @@ def own_folder() -> Path | None:
         return None
 
 
-def name(lowered: Any, options: dict[str, Any], devices: list[Any]) -> str | None:
-    """The name of a program's entry; None where it calls back into this process."""
-    text = lowered.as_text()
+def name(text: str, options: dict[str, Any], devices: list[Any]) -> str | None:
+    """The name of the entry of a program (StableHLO); None where it calls back into this process."""
     if "callback" in text:
         return None
     places = [(device.id, device.process_index, device.device_kind) for device in devices]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import natgrad as ng
-from natgrad import programs
-from natgrad.programs.fingerprint import fingerprint
-from natgrad.programs.identity import Unshareable
+from natgrad.backend import programs
+from natgrad.backend.programs.fingerprint import fingerprint
+from natgrad.backend.programs.identity import Unshareable
 
 module = types.ModuleType("a_users_module")
 module.nu = 1.0

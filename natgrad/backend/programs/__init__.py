@@ -23,19 +23,29 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jaxtyping import PyTree
 
-from natgrad.programs import disk, surroundings
-from natgrad.programs.fingerprint import fingerprint
-from natgrad.programs.identity import Unshareable
+from natgrad.backend import blas
+from natgrad.backend.programs import disk, surroundings
+from natgrad.backend.programs.fingerprint import fingerprint
+from natgrad.backend.programs.identity import Unshareable
 
 MOST = 12  # programs kept in memory, a step of 40 MB (docs/compilation.md) and smaller ones
 COMPILATIONS = {"new": 0, "disk": 0, "memory": 0}  # how often a program came from where, in this process
 
-_memory: OrderedDict[bytes, tuple[Any, Any]] = OrderedDict()
+
+class Compiled(NamedTuple):
+    """What the compiler made of a function."""
+
+    run: Callable[..., list[Any]]  # lists of arrays to lists of arrays
+    out: Any  # the structure of what the function gives
+    one_thread: bool  # whether its factorizations are small, and LAPACK's threads would be in the way
+
+
+_memory: OrderedDict[bytes, Compiled] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -56,15 +66,20 @@ class Program:
         self.fn: Any = fn
         self.args, self.options, self.cache = args, dict(options or {}), cache
         self.origin = "new"
-        self.compiled: Any = None
-        self.out: Any = None
+        self.compiled: Compiled | None = None
+        self._out: Any = None
         self._key: bytes | None = None
         self._lowered: Any = None
 
     def __call__(self, *args: PyTree) -> PyTree:
         if self.compiled is None:
             together(self)
-        return jax.tree.unflatten(self.out, self.compiled(*jax.tree.leaves(args)))
+        assert self.compiled is not None
+        leaves = jax.tree.leaves(args)
+        if not self.compiled.one_thread:
+            return jax.tree.unflatten(self.compiled.out, self.compiled.run(*leaves))
+        with blas.one_thread():
+            return jax.tree.unflatten(self.compiled.out, jax.block_until_ready(self.compiled.run(*leaves)))
 
     def look_up(self) -> bool:
         """Takes the program from memory, or lowers it; True where it is there."""
@@ -77,7 +92,7 @@ class Program:
                 if found is not None:
                     _memory.move_to_end(self._key)
         if found is not None:
-            self._found(*found, "memory")
+            self._found(found, "memory")
             return True
         fn, out = self.fn, []
 
@@ -87,31 +102,34 @@ class Program:
             return results
 
         self._lowered = jax.jit(flat).lower(*leaves)
-        self.out = out[-1]
+        self._out = out[-1]
         return False
 
     def compile(self) -> None:
         """Takes the lowered program from disk, or compiles it."""
         devices = _devices(self.args)
-        place = disk.folder() if self.cache else None
-        name = disk.name(self._lowered, self.options, devices) if place is not None else None
+        cpu = devices[0].platform == "cpu"
+        text = self._lowered.as_text() if cpu else ""
+        place = disk.folder() if self.cache and cpu else None
+        name = disk.name(text, self.options, devices) if place is not None else None
         path = place / f"{name}{disk.SUFFIX}" if place is not None and name is not None else None
-        compiled = disk.load(path, self._lowered, devices) if path is not None else None
+        run = disk.load(path, self._lowered, devices) if path is not None else None
         origin = "disk"
-        if compiled is None:
+        if run is None:
             origin = "new"
-            compiled, seconds = _timed(lambda: self._lowered.compile(self.options or None))
+            run, seconds = _timed(lambda: self._lowered.compile(self.options or None))
             if path is not None and seconds >= disk.WORTH:
-                disk.save(path, compiled)
+                disk.save(path, run)
+        compiled = Compiled(run, self._out, cpu and blas.small(text))
         if self._key is not None:
             with _lock:
-                _memory[self._key] = compiled, self.out
+                _memory[self._key] = compiled
                 while len(_memory) > MOST:
                     _memory.popitem(last=False)
-        self._found(compiled, self.out, origin)
+        self._found(compiled, origin)
 
-    def _found(self, compiled: Any, out: Any, origin: str) -> None:
-        self.compiled, self.out, self.origin = compiled, out, origin
+    def _found(self, compiled: Compiled, origin: str) -> None:
+        self.compiled, self.origin = compiled, origin
         self.fn, self.args, self._lowered = None, (), None  # nothing of the user's is held
         with _lock:
             COMPILATIONS[origin] += 1

@@ -1,4 +1,4 @@
-"""What several devices compute against one, in a process of its own: `python -m tests.parallel.worker TASK …`.
+"""What several devices compute against one, in a process of its own: `python -m tests.backend.parallel.worker TASK …`.
 
 The number of devices of a processor is fixed when JAX starts, so the tests start processes. Each prints one JSON value.
 """
@@ -16,10 +16,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
-from natgrad import linalg
+from natgrad.backend import tuning
+from natgrad.backend.parallel import devices, everywhere, shard
 from natgrad.gramian import gramian
 from natgrad.optim.kernel import Kernel
-from natgrad.parallel import devices, everywhere, shard
 
 jax.config.update("jax_enable_x64", True)
 
@@ -98,7 +98,7 @@ def relative(a, b):
 
 def products(name, count):
     """{strategy.product: how far it is from one device's}; products with A go by blocks of rows, as with a large A."""
-    linalg.products.BLOCK, linalg.products.FEWEST = 150, 1
+    tuning.CACHE_BYTES, tuning.CACHE_ROWS = 150, 1
     one = PROBLEMS[name]()
     many = shard(one, devices(count))
     V = jax.random.normal(jax.random.key(3), (one.num_parameters, 5))

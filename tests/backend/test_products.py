@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from natgrad.linalg import cross, gram, gram_diagonal, gram_vector, products, row_gram
+from natgrad.backend import tuning
+from natgrad.backend.products import cross, gram, gram_diagonal, gram_vector, row_gram
 
 
 def matrix(q, p, seed=0, dtype=float):
@@ -17,8 +18,8 @@ def close(a, b, tol=1e-13):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of three rows of seven numbers, whatever the size of A."""
-    monkeypatch.setattr(products, "BLOCK", 3 * 7 * 8)
-    monkeypatch.setattr(products, "FEWEST", 1)
+    monkeypatch.setattr(tuning, "CACHE_BYTES", 3 * 7 * 8)
+    monkeypatch.setattr(tuning, "CACHE_ROWS", 1)
 
 
 def loops(q, p):
@@ -50,17 +51,17 @@ def test_one_pass_keeps_single_precision(small_blocks):
 
 def test_blocks_are_for_large_matrices_with_rows_that_fit(monkeypatch):
     assert not loops(30, 7)
-    monkeypatch.setattr(products, "BLOCK", 3 * 7 * 8)
+    monkeypatch.setattr(tuning, "CACHE_BYTES", 3 * 7 * 8)
     assert not loops(100, 7)  # three rows a block
-    monkeypatch.setattr(products, "FEWEST", 1)
+    monkeypatch.setattr(tuning, "CACHE_ROWS", 1)
     assert loops(100, 7)
     assert not loops(29, 7)
 
 
 @pytest.mark.parametrize("large", [0.0, 1e9])
 def test_products_by_numpy_and_by_xla(monkeypatch, large):
-    monkeypatch.setattr(products, "LARGE", large)
-    monkeypatch.setattr(products, "PIECE", 64)
+    monkeypatch.setattr(tuning, "NUMPY_FLOPS", large)
+    monkeypatch.setattr(tuning, "NUMPY_NUMBERS", 64)
     A, B, C = matrix(100, 9), matrix(8, 9, 1), matrix(100, 4, 2)
     assert close(gram(A), A.T @ A)
     assert close(row_gram(A, B), A @ B.T)

@@ -12,7 +12,7 @@ FLAGS = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_lev
 
 def ask(task, *args, timeout=900):
     """What a task of the worker gives, in a process with eight devices."""
-    words = [sys.executable, "-m", "tests.parallel.worker", task, *map(json.dumps, args)]
+    words = [sys.executable, "-m", "tests.backend.parallel.worker", task, *map(json.dumps, args)]
     environment = {**os.environ, "XLA_FLAGS": FLAGS, "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -25,8 +25,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from natgrad.programs.identity import COMPUTING, Unshareable, belongs_to_library, is_library, token
-from natgrad.programs.names import names
+from natgrad.backend.programs.identity import COMPUTING, Unshareable, belongs_to_library, is_library, token
+from natgrad.backend.programs.names import names
 
 LARGEST = 2**26  # bytes of arrays that are read for one fingerprint
 DENIED = {"__import__", "compile", "eval", "exec", "globals", "id", "input", "locals", "open"}  # builtins

@@ -15,11 +15,12 @@ from typing import Any
 import jax
 import jaxlib
 
-from natgrad.programs.fingerprint import fingerprint
-from natgrad.programs.identity import token
+from natgrad.backend.programs.fingerprint import fingerprint
+from natgrad.backend.programs.identity import token
 
 FOLDERS = ("_cache_dir", "_dump_", "_dump", "_log_", "_logging", "cache_max_size", "persistent_cache")
-OTHER_ROOMS = ("zoo", "experiment", "cli", "solve", "progress", "optimistix", "optax", "lineax", "programs", "__main__")
+LOOP = ("solve", "training", "resuming", "history", "stopping", "progress")
+OTHER_ROOMS = (*LOOP, "zoo", "experiment", "cli", "interop", "__main__")
 
 
 def settings() -> tuple[tuple[str, str], ...]:
@@ -61,7 +62,8 @@ def _natgrad() -> tuple[Any, ...]:
     found: list[Any] = []
     for name in sorted(name for name in sys.modules if name.partition(".")[0] == "natgrad"):
         module = sys.modules[name]
-        if name.partition(".")[2].partition(".")[0] in OTHER_ROOMS or module is None:
+        room = name.split(".")[1:]
+        if (room[:1] and room[0] in OTHER_ROOMS) or room[:2] == ["backend", "programs"] or module is None:
             continue
         for key, value in vars(module).items():
             if isinstance(value, types.FunctionType):

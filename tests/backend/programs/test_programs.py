@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import natgrad as ng
-from natgrad import programs
+from natgrad.backend import programs
 from tests.feinns import ritz, transport, triangles
 from tests.helpers import poisson
 
@@ -225,7 +225,7 @@ DEVICES = """
 import jax, sys
 jax.config.update("jax_enable_x64", True)
 import natgrad as ng
-from natgrad import programs
+from natgrad.backend import programs
 from tests.programs.test_programs import build
 new = lambda: programs.COMPILATIONS["new"]
 run = lambda problem, **options: ng.solve(problem, ng.FullNGD(), 4, progress=False, **options)

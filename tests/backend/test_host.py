@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import natgrad as ng
-from natgrad import host
+from natgrad.backend import host
 
 KEYS = [jax.random.key(0), jax.random.key(2**32 - 1), jax.random.fold_in(jax.random.key(7), 3), jax.random.PRNGKey(5)]
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from natgrad import programs
-from natgrad.programs import disk, surroundings
+from natgrad.backend import programs
+from natgrad.backend.programs import disk, surroundings
 
 X = jnp.linspace(0.0, 1.0, 5)
 
@@ -77,7 +77,7 @@ def test_a_truncated_entry_of_jax_is_replaced(tmp_path):
     """JAX's own cache neither uses nor replaces one: where natgrad hands over to it, such an entry is removed."""
     code = (
         "import sys, jax, jax.numpy as jnp\n"
-        "from natgrad.programs import disk\n"
+        "from natgrad.backend.programs import disk\n"
         "disk.keep_by_jax()\n"
         "jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)\n"
         "jax.config.update('jax_persistent_cache_min_entry_size_bytes', 0)\n"

@@ -9,7 +9,7 @@ import pytest
 import natgrad as ng
 from natgrad.options import size
 from natgrad.plan import activations, plan
-from tests.parallel.worker import poisson
+from tests.backend.parallel.worker import poisson
 
 
 @pytest.fixture(scope="module")
