@@ -47,13 +47,18 @@ from natgrad.optim import damping as damping
 from natgrad.optim.damping import Damping as Damping
 from natgrad.optim.direction import PCG as PCG
 from natgrad.optim.direction import Direct as Direct
+from natgrad.optim.direction import Direction as Direction
 from natgrad.optim.kernel import Kernel as Kernel
 from natgrad.optim.linesearch import Armijo as Armijo
 from natgrad.optim.linesearch import GridSearch as GridSearch
+from natgrad.optim.linesearch import LineSearch as LineSearch
+from natgrad.optim.ngd import State as State
+from natgrad.optim.ngd import StepInfo as StepInfo
 from natgrad.plan import plan as plan
 from natgrad.precondition import Identity as Identity
 from natgrad.precondition import Nystrom as Nystrom
 from natgrad.precondition import PivotedRowFactor as PivotedRowFactor
+from natgrad.precondition import Preconditioner as Preconditioner
 from natgrad.precondition import RowFactor as RowFactor
 from natgrad.precondition import RPCholesky as RPCholesky
 from natgrad.problem import Energy as Energy
@@ -62,6 +67,7 @@ from natgrad.problem import FEINNEnergy as FEINNEnergy
 from natgrad.problem import FEINNLeastSquares as FEINNLeastSquares
 from natgrad.problem import LeastSquares as LeastSquares
 from natgrad.problem import Metric as Metric
+from natgrad.problem import Problem as Problem
 from natgrad.problem import Residual as Residual
 from natgrad.problem import ResidualFunction as ResidualFunction
 from natgrad.problem import metrics as metrics

@@ -98,7 +98,10 @@ def scaled(
 
 
 class Direction(Checked):
-    """How the damped system is solved."""
+    """How (G + μI) v = ∇L is solved, for a `NaturalGradient(direction=…)`: the base of `PCG`, `Direct` and `Kernel`.
+
+    One of your own has `init`, `prepare` and, where it learns from a solve, `finish`.
+    """
 
     @property
     def factors(self) -> bool:

@@ -24,7 +24,10 @@ class SearchResult(eqx.Module):
 
 
 class LineSearch(Checked):
-    """How far to go along a path."""
+    """How far to go along the path of a step, for a `NaturalGradient(search=…)`: the base of `Armijo` and `GridSearch`.
+
+    One of your own is a call that gives a `SearchResult`; the step 0 rejects the direction.
+    """
 
     @abc.abstractmethod
     def __call__(self, change: Callable[[Array], Array], slope: Float[Array, ""]) -> SearchResult:

@@ -44,7 +44,8 @@ Strategy = Literal["auto", "assembled", "jacobian", "batched", "linearized"]
 
 
 class State(eqx.Module):
-    """What the next step needs: of the last one, `previous` is v, `correction` a, and `moved` the step itself."""
+    """What the next step needs, from `solver.init(problem, params, key)`: of the last one, `previous` is v (p,),
+    `correction` a (p,), and `moved` the step itself (p,)."""
 
     key: PRNGKeyArray
     iteration: Int[Array, ""]
@@ -58,7 +59,10 @@ class State(eqx.Module):
 
 
 class StepInfo(eqx.Module):
-    """What a person wants to see of a step. `loss` is L before it, `change` what the step did to it."""
+    """What a person wants to see of a step (scalars), from `params, state, info = solver.step(problem, params, state)`.
+
+    `loss` is L before it, `change` what the step did to it.
+    """
 
     loss: Float[Array, ""]
     change: Float[Array, ""]

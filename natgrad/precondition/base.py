@@ -45,7 +45,10 @@ class Approximation(eqx.Module):
 
 
 class Preconditioner(Checked):
-    """A builder of preconditioners."""
+    """A builder of preconditioners for `PCG(preconditioner=…)`: the base of `RowFactor`, `Nystrom` and the others.
+
+    One of your own has `init`, `build` and `inverse` (docs/extend.md has a worked one).
+    """
 
     #: Whether an approximation has the `diagonal` of Ĝ (p,), which then scales the damping of the next step.
     has_diagonal: ClassVar[bool] = False

@@ -120,7 +120,8 @@ class Features(eqx.Module):
 class Problem(eqx.Module):
     """A loss L(θ) = E(u_θ) together with the metric of its natural gradient.
 
-    Subclasses give `loss`, `changes` and `features`. All arrays (points, weights, data) are leaves of the problem, so
+    The base of `LeastSquares(…)`, `EnergyMinimization(…)` and the finite-element problems, which give `loss`, `changes`
+    and `features`. All arrays (points, weights, data) are leaves of the problem, so
     that a compiled step takes them as arguments.
     """
 
