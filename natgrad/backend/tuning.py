@@ -1,7 +1,7 @@
 """Numbers that depend on the device, or are there because of XLA: each by name, with why, and what it gained.
 
 Sizes are upper bounds: results do not depend on them but by the order of summation. What has a value for processors and
-one for all other devices is read by `.here()`. Milliseconds and versions are in docs/performance.md. Read them as
+one for all other devices is read by `.here()`. Milliseconds and versions are in docs/notes. Read them as
 `tuning.NAME`, so that one who tries another value has it everywhere (compiled programs know of it).
 """
 

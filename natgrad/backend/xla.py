@@ -22,7 +22,7 @@ def whole(x: Array) -> Array:
     """x as one array: what reads parts of it does not see what they were made of.
 
     XLA would keep the columns of a Jacobian that are one layer's a second time. kovasznay took 36.4 ms a step and
-    4.9 GB of memory without the barrier, 33.9 ms and 2.9 GB with it (docs/performance.md).
+    4.9 GB of memory without the barrier, 33.9 ms and 2.9 GB with it (docs/notes).
     """
     return jax.lax.optimization_barrier(x)
 
