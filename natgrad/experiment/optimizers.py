@@ -135,7 +135,7 @@ def _value(solver: Any, path: str, text: str) -> Any:
     for name in above:
         owner = getattr(owner, name)
     old, choices = getattr(owner, last), PARTS.get(last, {})
-    if not isinstance(old, eqx.Module) and text not in choices:
+    if not isinstance(old, eqx.Module) and not (old is None and choices):
         kinds = {field.name: field.type for field in dataclasses.fields(owner)}
         return parse(path, text, kinds[last], old)
     if old is not None and not isinstance(old, KINDS.get(last, ())):
