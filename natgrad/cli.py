@@ -50,7 +50,7 @@ Limit = Annotated[float | None, typer.Option(help="Stop after this many seconds 
 Every = Annotated[int | None, typer.Option(help="Evaluate the error once in this many iterations.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors, and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Delete the run that natgrad made in the folder, and start over.")]
-Overwrite = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Plots = Annotated[bool, typer.Option(help="Draw pictures when the run ends.")]
 Cache = Annotated[bool, typer.Option(help="Keep compiled programs in your cache folder for the next run.")]
 Devices = Annotated[
@@ -242,7 +242,7 @@ def spectrum(
         typer.Option(help="The iterations, separated by commas. The default is six, spread over the run."),
     ] = None,
     out: Out = None,
-    force: Force = False,
+    force: Overwrite = False,
     quiet: Quiet = False,
     cache: Cache = True,
 ) -> None:
