@@ -151,6 +151,6 @@ def test_an_energy_that_no_longer_falls_has_not_stalled():
 
 @pytest.mark.usefixtures("quick_compilation")
 def test_without_a_display_the_solution_alone_has_it(capsys, monkeypatch):
-    monkeypatch.setattr(sys.modules["natgrad.solve"], "diagnose", lambda *run: ("something is wrong",))
+    monkeypatch.setattr(sys.modules["natgrad.training"], "diagnose", lambda *run: ("something is wrong",))
     assert ng.solve(PROBLEM, ng.Adam(), steps=1, progress=False).diagnosis == ("something is wrong",)
     assert capsys.readouterr().err == ""
