@@ -88,6 +88,7 @@ Share = Annotated[float, Range(above=0, at_most=1)]
 Factor = Annotated[float, Range(above=1)]
 Count = Annotated[int, Range(at_least=1)]
 Whole = Annotated[int, Range(at_least=0)]
+Bytes = Positive | Annotated[str, "a size such as '8GB'"]
 
 
 class Checked(eqx.Module):
@@ -150,18 +151,30 @@ def text(kind: Any) -> str:
 
 
 def describe(owner: type | Callable) -> dict[str, tuple[Any, str]]:
-    """{option: (its default, what it may be)} of a module or a function; None for the default where it has none."""
+    """{option: (its default, what it may be)} of a module or a function; `inspect.Parameter.empty` is no default."""
+    none = inspect.Parameter.empty
     if dataclasses.is_dataclass(owner) and "__init__" not in vars(owner):
-        fields = {f.name: None if f.default is dataclasses.MISSING else f.default for f in dataclasses.fields(owner)}
+        fields = {f.name: none if f.default is dataclasses.MISSING else f.default for f in dataclasses.fields(owner)}
     else:
-        parameters = inspect.signature(owner).parameters.values()
-        fields = {p.name: None if p.default is p.empty else p.default for p in parameters}
+        fields = {p.name: p.default for p in inspect.signature(owner).parameters.values()}
         owner = getattr(owner, "__init__", owner) if isinstance(owner, type) else owner
     hints = annotations(owner)
     return {name: (default, said) for name, default in fields.items() if (said := text(hints.get(name, Any)))}
 
 
-def size(name: str, value: int | float | str) -> int:
+def table(owner: type | Callable, name: str | None = None) -> str:
+    """The ranges as Markdown, one option a line."""
+    shown = lambda default: "required" if default is inspect.Parameter.empty else f"`{default!r}`"
+    rows = [f"| `{option}` | {shown(default)} | {said} |" for option, (default, said) in describe(owner).items()]
+    return "\n".join([f"| {name or owner.__name__} | default | may be |", "|---|---|---|", *rows])
+
+
+def budget(value: Bytes | None) -> int | None:
+    """The converter of a field `memory`: a text becomes a number."""
+    return None if value is None else size("memory", value)
+
+
+def size(name: str, value: float | str) -> int:
     """Bytes: `8GB`, `500 MB`, `1e9`, or the number itself."""
     if not isinstance(value, str):
         check(name, value, Positive)
@@ -242,8 +255,8 @@ def _range(args: tuple[Any, ...]) -> Range | None:
 def _text(kind: Any) -> str:
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        bounds = _range(args)
-        return bounds.text(args[0]) if bounds is not None and args[0] in NUMBERS else _text(args[0])
+        bounds, words = _range(args), [a for a in args[1:] if isinstance(a, str)]
+        return bounds.text(args[0]) if bounds is not None and args[0] in NUMBERS else (words or [_text(args[0])])[0]
     if kind in NUMBERS:
         return NUMBERS[kind][0]
     if kind in (None, types.NoneType):

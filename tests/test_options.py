@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import natgrad as ng
 from natgrad.options import (
     Checked,
     Count,
@@ -27,6 +29,7 @@ from natgrad.options import (
     size,
     text,
 )
+from tests.options_page import page
 
 NAN, INF = float("nan"), float("inf")
 
@@ -162,3 +165,16 @@ def test_sizes_are_bytes(given, bytes_):
 def test_sizes_that_are_none(given):
     with pytest.raises(ValueError, match="memory"):
         size("memory", given)
+
+
+def test_the_page_of_the_docs_says_what_the_code_says():
+    text = (Path(ng.__file__).parents[1] / "docs" / "api" / "options.md").read_text()
+    assert text == page(), "python -m tests.options_page > docs/api/options.md"
+
+
+def test_bytes_in_words_are_a_budget():
+    assert ng.NystromNGD(memory="8GB").memory == 8_000_000_000
+    assert ng.NGD(memory="1 GiB").memory == 2**30
+    for bad in ("8 apples", "0", -1, True):
+        with pytest.raises(ValueError, match="memory"):
+            ng.NystromNGD(memory=bad)

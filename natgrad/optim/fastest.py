@@ -21,7 +21,7 @@ from natgrad.optim.kernel import suits
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.optim.ngd import NaturalGradient, State, StepInfo
 from natgrad.optim.recipes import FullNGD, KernelNGD, NystromNGD
-from natgrad.options import Checked, NonNegative, Positive
+from natgrad.options import Checked, NonNegative, Positive, budget
 from natgrad.plan import plan
 from natgrad.problem import Problem
 
@@ -39,14 +39,14 @@ class NGD(Checked):
         damping: another rule for μ, with a γ of its own.
         search: `Armijo()` or `GridSearch()`.
         acceleration: the cap on ‖a‖/‖v‖; 0 switches geodesic acceleration off.
-        memory: bytes a step may take on a device; by default what is free.
+        memory: what a step may take on a device, as bytes or "8GB"; by default what is free.
     """
 
     gamma: Positive | None = eqx.field(static=True, default=None)
     damping: Damping | None = None
     search: LineSearch = Armijo()
     acceleration: NonNegative = eqx.field(static=True, default=1.5)
-    memory: Positive | None = eqx.field(static=True, default=None)
+    memory: Positive | None = eqx.field(static=True, default=None, converter=budget)
 
     def __check_init__(self):
         super().__check_init__()

@@ -35,7 +35,7 @@ from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
 from natgrad.optim.direction import PCG, Direction
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.optim.roundoff import at_round_off
-from natgrad.options import Checked, Count, NonNegative, Positive, Range
+from natgrad.options import Checked, Count, NonNegative, Positive, Range, budget
 from natgrad.plan import plan
 from natgrad.problem import Problem
 from natgrad.problem.base import check_weights
@@ -90,7 +90,8 @@ class NaturalGradient(Checked):
         search: `Armijo()` or `GridSearch()`.
         gramian: the strategy, see `ng.gramian`.
         batch: points at a time, for the strategies that have batches.
-        memory: bytes a step may take on a device, from which strategy, batch and rank follow; by default what is free.
+        memory: what a step may take on a device, as bytes or "8GB": strategy, batch and rank follow; by default what is
+            free.
         acceleration: the cap on ‖a‖/‖v‖; 0 switches geodesic acceleration off.
         momentum: β.
     """
@@ -100,7 +101,7 @@ class NaturalGradient(Checked):
     search: LineSearch = Armijo()
     gramian: Strategy = eqx.field(static=True, default="auto")
     batch: Count | None = eqx.field(static=True, default=None)
-    memory: Positive | None = eqx.field(static=True, default=None)
+    memory: Positive | None = eqx.field(static=True, default=None, converter=budget)
     acceleration: NonNegative = eqx.field(static=True, default=1.5)
     momentum: Annotated[float, Range(at_least=0, below=1)] = eqx.field(static=True, default=0.0)
 
