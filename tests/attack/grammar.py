@@ -90,8 +90,8 @@ OPTIONS: dict[str, tuple[Sequence[str], Sequence[str], Sequence[str]]] = {  # ri
 FLAGS = ("--force", "--resume", "--quiet", "-q", "--no-plots", "--plots", "--no-cache", "--cache", "--no-fields")
 FOLDERS = (
     ("run", "real", "done"),
-    ("nowhere", "a-file", "empty", "mine", "notes", "no-json", "a-list", "no-keys", "bad-history", "bad-result", "half"),
-    ("theirs", ".", "", "link", "mine/plots", "real/checkpoint", "run run"),
+    ("nowhere", "a-file", "empty", "mine", "notes", "no-json", "a-list", "no-keys", "bad-history", "bad-result"),
+    ("theirs", "half", ".", "", "link", "mine/plots", "real/checkpoint", "run run"),
 )  # fmt: skip
 
 
@@ -236,7 +236,7 @@ def _sweep(chance: random.Random) -> list[Piece]:
         ("gama", "1", False), ("", "1", False), ("gamma", "", False), ("gamma", "1,1", False),
         ("max_rank", "2,3", True),
         ("a=b", "1", False), ("problem.width", "2,3", None), ("width", "0", False), ("search", "GridSearch", None),
-        ("gamma", "1,-1", False), ("problem.interior", "9,1e12", False), ("maxiter", "1.0,1", None),
+        ("gamma", "1,-1", False), ("problem.interior", "9,1e12", None), ("maxiter", "1.0,1", None),
     ))  # fmt: skip
     return [*training(chance, ("--seeds", "--preset", "--recipe", "--out"), 1),
             Piece(("--param", key, "--values", values), good)]  # fmt: skip
