@@ -52,7 +52,7 @@ PROBLEMS = [
     *each("draws of changing count", lambda v: train(of=least(points=v), steps=3), (changing(),), "draw|points"),
     *each(
         "block names",
-        lambda v: ng.LeastSquares(NET, **{v: ng.Residual(VALUE, X)}),
+        lambda v: ng.LeastSquares(NET, pde=ng.Residual(VALUE, X), **{v: ng.Residual(VALUE, X)}),
         ("exact", "weights"),
         "exact|weights",
     ),
@@ -79,12 +79,12 @@ PROBLEMS = [
     *each("gramian(strategy)", lambda v: ng.gramian(problem(), strategy=v), ("dense", 3, None)),
     *each("gramian(batch)", lambda v: ng.gramian(problem(), strategy="batched", batch=v), COUNT),
     *each("gramian(problem)", ng.gramian, (3, None, NET)),
-    *each("gramian(params)", lambda v: ng.gramian(problem(), v).diagonal(), (3, NET, {"w": jnp.ones(3)})),
+    *each("gramian(params)", lambda v: ng.gramian(problem(), v).diagonal(), (3, {"w": jnp.ones(3)})),
     *each("shard(mesh)", lambda v: ng.shard(problem(), v), (3, None, "x")),
     *each("devices(count)", ng.devices, (0, -1, 99, 1.5, "x"), "device|count"),
     *each("laplacian(dims)", lambda v: ng.laplacian(NET, X[0], v), (5, -7, [0, 0], "x")),
     *each("partial(dims)", lambda v: ng.partial(NET, X[0], *v), ((), (5,), ("x",), (0.5,)), "coordinate|dims"),
-    *each("gradient(x)", lambda v: ng.gradient(NET, v), (X, 3.0, "x", None), "point"),
+    *each("gradient(x)", lambda v: ng.gradient(NET, v), (X, 3.0, "x", None), "point|array"),
     *each("gradient(u)", lambda v: ng.gradient(v, X[0]), (3.0, None, NET(X[0])), "function"),
 ]
 
@@ -104,7 +104,12 @@ ELEMENTS = [
     *each("Form(reaction)", lambda v: weak(ng.fem.Form(reaction=v)), (nan, inf, "x")),
     *each("Form(order)", lambda v: weak(ng.fem.Form(order=v)), (-1, 1.5, "x")),
     *each("FEINN(load)", lambda v: weak(load=v), (nan, "x", lambda x: x, lambda x: nan)),
-    *each("FEINN(dirichlet)", lambda v: weak(dirichlet=v), (nan, {"north": 0.0}, "left", lambda x: x)),
+    *each(
+        "FEINN(dirichlet)",
+        lambda v: weak(dirichlet=v),
+        (nan, {"north": 0.0}, "left", lambda x: x),
+        "dirichlet|north|point",
+    ),
     *each(
         "FEINN(neumann)",
         lambda v: weak(dirichlet={"left": 0.0}, neumann=v),
@@ -129,7 +134,7 @@ SOLVE = [
     *each("solve(time_limit)", lambda v: train(time_limit=v), (0, -1, nan, "x")),
     *each("solve(patience)", lambda v: train(patience=v), COUNT),
     *each("solve(group)", lambda v: train(group=v), COUNT),
-    *each("solve(memory)", lambda v: train(memory=v), (0, -1, nan, "lots", 1)),
+    *each("solve(memory)", lambda v: train(memory=v), (0, -1, nan, "lots", 1), "memory|it may"),
     *each("solve(callback)", lambda v: train(callback=v), (3, "print")),
     *each("solve(checkpoint)", lambda v: train(checkpoint=v), (3, "print")),
     *each("solve(key)", lambda v: train(key=v), ("x", 1.5, X)),
