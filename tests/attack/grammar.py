@@ -26,8 +26,8 @@ ODD_NUMBER = ("0", "-1", "1e6", "1e-6", "1e300", "1e-300", "-1e300", "inf", "-in
 # What every option of a solver must refuse, by the last part of its name.
 REFUSED = {
     "gamma": ("0", "-1", "inf", "nan", "-inf"), "shrink": ("0", "1", "1.5", "-0.5", "nan", "inf"),
-    "decrease": ("1", "2", "-1", "nan", "inf"), "growth": ("0", "-1", "nan"), "max_trials": ("0", "-1", "1.5", "nan"),
-    "tol": ("-1", "nan", "inf"), "progress": ("-1", "nan", "inf"), "staleness": ("-1", "nan"),
+    "decrease": ("1", "2", "-1", "nan", "inf"), "points": ("0", "-1", "1.5"), "max_trials": ("0", "-1", "1.5", "nan"),
+    "tol": ("-1", "nan", "inf"), "min_decrease": ("-1", "nan", "inf"), "tolerance": ("-1", "nan", "inf"),
     "scaling": ("0", "2", "-1", "nan", "inf"), "power_iterations": ("0", "-1", "1.5"), "maxiter": ("0", "-1", "1.5"),
     "max_rank": ("0", "-1", "2.5", "nan"), "increase": ("0", "-1"), "levels": ("0", "-1"), "block": ("0", "-1"),
     "ratio": ("-1", "nan", "inf"), "short": ("0", "-1", "2", "nan"), "up": ("1", "0", "-1", "nan"),
@@ -36,7 +36,7 @@ REFUSED = {
     "memory": ("0", "-1", "nan"), "curvature": ("0", "1", "2", "-1", "nan"), "max_evaluations": ("0", "-1", "1.5"),
     "history": ("0", "-1", "1.5"), "total": ("0", "-1", "1.5"), "warmup": ("-1", "1.5", "nan"),
     "peak": ("0", "-1", "nan", "inf"), "end": ("-1", "nan", "inf"), "gramian": ("dense", "", "Jacobian"),
-    "test": ("cauchy", ""), "method": ("qr", ""), "refresh": ("sometimes", "3"), "search": ("Newton", "armijo"),
+    "test": ("cauchy", ""), "method": ("qr", ""), "search": ("Newton", "armijo"),
     "rule": ("Spectrum", "3"), "damping": ("Spectrum", "relative"), "direction": ("Direct", "x"),
     "preconditioner": ("Identity", "x"), "warm_start": ("maybe", "2"), "reuse": ("maybe", "-1"),
     "by_loss": ("maybe", "0.5"), "scaled": ("maybe", "x"), "solver": ("Direct", "x"),

@@ -10,7 +10,7 @@ import numpy as np
 import natgrad as ng
 from tests.attack.misuse_options import DOMAINS, NETWORKS, OPTIONS
 from tests.attack.misuse_problems import ELEMENTS, PROBLEMS, SOLVE
-from tests.attack.misuse_tools import NET, SQUARE, Case, X, inf, key, least, problem, train, trained, wave
+from tests.attack.misuse_tools import NET, SQUARE, Case, X, key, least, problem, train, trained, wave
 
 
 def fine(solution: ng.Solution, status: str = "steps") -> Any:
@@ -56,7 +56,7 @@ RIGHT = [
     right("widths in a list", lambda: ng.num_parameters(ng.MLP(2, 1, [3, 4], key=key(0))) == 9 + 16 + 5),
     right("no hidden layer", lambda: ng.num_parameters(ng.MLP(2, 1, 3, 0, key=key(0))) == 3),
     right("a callback's word", lambda: fine(train(steps=9, callback=lambda r: "enough"), "enough")),
-    right("an infinite growth", lambda: descends(solver=ng.FullNGD(search=ng.Armijo(growth=inf)))),
+    right("a grid of steps", lambda: descends(solver=ng.FullNGD(search=ng.GridSearch(points=5)))),
     right(
         "every optimizer",
         lambda: all(fine(train(s, steps=2)) is True for s in (ng.Adam(), ng.BFGS(), ng.LBFGS(), ng.SSBroyden())),

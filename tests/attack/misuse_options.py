@@ -10,15 +10,17 @@ from tests.attack.misuse_tools import COUNT, CUBE, NET, RATE, SIX, SQUARE, WAVE,
 OPTIONS = [  # of solvers and their parts
     *each("Armijo(shrink)", lambda v: ng.Armijo(shrink=v), (0, 1, 1.5, -0.5, nan, inf, "half", None)),
     *each("Armijo(decrease)", lambda v: ng.Armijo(decrease=v), (-1, 1, 2, nan, inf, "x")),
-    *each("Armijo(growth)", lambda v: ng.Armijo(growth=v), (0, -1, nan, "x")),
     *each("Armijo(max_trials)", lambda v: ng.Armijo(max_trials=v), COUNT),
-    *each("GridSearch(ratio)", lambda v: ng.GridSearch(ratio=v), (0, 1, -1, nan, 2, "x")),
     *each("GridSearch(points)", lambda v: ng.GridSearch(points=v), COUNT),
     *each("PCG(maxiter)", lambda v: ng.PCG(ng.Nystrom(), maxiter=v), COUNT),
     *each("PCG(tol)", lambda v: ng.PCG(ng.Nystrom(), tol=v), RATE),
-    *each("PCG(progress)", lambda v: ng.PCG(ng.Nystrom(), progress=v), RATE),
-    *each("PCG(staleness)", lambda v: ng.PCG(ng.Nystrom(), staleness=v), (-1, nan, "x")),
-    *each("PCG(refresh)", lambda v: ng.PCG(ng.Nystrom(), refresh=v), ("sometimes", 3, None)),
+    *each("PCG(min_decrease)", lambda v: ng.PCG(ng.Nystrom(), min_decrease=v), RATE),
+    *each("PCG(warm_start)", lambda v: ng.PCG(ng.Nystrom(), warm_start=v), ("maybe", 2, None)),
+    *each("RowFactor(max_rank)", lambda v: ng.RowFactor(max_rank=v), COUNT),
+    *each("RowFactor(levels)", lambda v: ng.RowFactor(levels=v), COUNT),
+    *each("RowFactor(test)", lambda v: ng.RowFactor(test=v), ("cauchy", 3, None)),
+    *each("PivotedRowFactor(block)", lambda v: ng.PivotedRowFactor(block=v), COUNT),
+    *each("PivotedRowFactor(tolerance)", lambda v: ng.PivotedRowFactor(tolerance=v), RATE),
     *each("PCG(scaling)", lambda v: ng.PCG(ng.Nystrom(), scaling=v), (0, 2, -1, nan, "x")),
     *each("PCG(preconditioner)", ng.PCG, (3, "nystrom", None, ng.Nystrom)),
     *each("Direct(power_iterations)", lambda v: ng.Direct(power_iterations=v), COUNT),
@@ -29,7 +31,6 @@ OPTIONS = [  # of solvers and their parts
     *each("Nystrom(test)", lambda v: ng.Nystrom(test=v), ("cauchy", 3, None)),
     *each("Nystrom(method)", lambda v: ng.Nystrom(method=v), ("qr", 3, None)),
     *each("RPCholesky(block)", lambda v: ng.RPCholesky(block=v), COUNT),
-    *each("RPCholesky(ratio)", lambda v: ng.RPCholesky(ratio=v), RATE),
     *each("RPCholesky(method)", lambda v: ng.RPCholesky(method=v), ("qr", None)),
     *[
         case
@@ -52,7 +53,7 @@ OPTIONS = [  # of solvers and their parts
     *each("NystromNGD(recipe)", lambda v: ng.NystromNGD(recipe=v), ("fancy", 3, None)),
     *each("NystromNGD(acceleration)", lambda v: ng.NystromNGD(acceleration=v), RATE),
     *each("NystromNGD(momentum)", lambda v: ng.NystromNGD(momentum=v), (1, -0.1, nan, "x")),
-    *each("NystromNGD(gramian)", lambda v: ng.NystromNGD(gramian=v), ("dense", 3, None)),
+    *each("NystromNGD(gramian)", lambda v: ng.NystromNGD(gramian=v), ("dense", 3)),
     *each("NystromNGD(batch)", lambda v: ng.NystromNGD(batch=v), COUNT),
     *each("NystromNGD(memory)", lambda v: ng.NystromNGD(memory=v), (0, -1, nan, "lots")),
     *each("NystromNGD(damping)", lambda v: ng.NystromNGD(damping=v), (3, "Spectral", damping.Spectral)),
@@ -111,7 +112,7 @@ NETWORKS = [
         "complex",
     ),
     *each(
-        "no parameters", lambda v: least(net=ng.Apply(lambda p, x: x[0] + jnp.sum(p), v)), (jnp.ones(0),), "parameters"
+        "no parameters", lambda v: least(net=ng.Apply(lambda p, x: x[0] + jnp.sum(p), v)), (jnp.ones(0),), "parameter"
     ),
 ]
 
