@@ -52,7 +52,7 @@ PROBLEMS = [
     *each("draws of changing count", lambda v: train(of=least(points=v), steps=3), (changing(),), "draw|points"),
     *each(
         "block names",
-        lambda v: ng.LeastSquares(NET, pde=ng.Residual(VALUE, X), **{v: ng.Residual(VALUE, X)}),
+        lambda v: ng.LeastSquares(NET, pde=ng.Residual(VALUE, SQUARE.interior(9, key=0)), **{v: ng.Residual(VALUE, X)}),
         ("exact", "weights"),
         "exact|weights",
     ),
@@ -117,7 +117,7 @@ ELEMENTS = [
         "north|neumann",
     ),
     *each("FEINN(potential)", lambda v: weak(potential=v), (3, "u**4", lambda u: u)),
-    *each("FEINN(metric)", lambda v: weak(metric=v), ("H7", 3)),
+    *each("FEINN(metric)", lambda v: weak(metric=v), ("H7", 3), "metric|form"),
     *each("FEINN(exact)", lambda v: weak(exact=v), (3.0, "x", lambda x: x)),
     *each("FEINN(network)", lambda v: weak(net=v), (3, ng.MLP(3, 1, 3, 1, key=key(0)), TWO), "network|u\\b"),
     *each("FEINN(form)", lambda v: weak(form=v), (3, "laplace")),
