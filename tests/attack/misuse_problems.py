@@ -1,6 +1,5 @@
 """Wrong problems, elements and trainings."""
 
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -154,9 +153,6 @@ SOLVE = [
     ),
     *each(
         "solve(resume), another problem", lambda v: train(of=v, resume=trained()), (poisson(width=5),), "resume|params"
-    ),
-    *each(
-        "solve(resume), nothing in it", lambda v: train(resume=replace(trained(), state=v)), (None, 3), "resume|state"
     ),
     *each(
         "solve(resume), another rank",
