@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 DOCS_VENV := .venv-docs
 DOCS   := $(DOCS_VENV)/.installed
 
-.PHONY: help env demo test test-slow lint format bench docs docs-serve clean
+.PHONY: help env demo test test-slow attack lint format bench docs docs-serve clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -28,7 +28,10 @@ test: env        ## the test suite (2 cores, no GPU)
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: env   ## the checks that take minutes
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not attack"
+
+attack: env      ## kill, damage and misuse it as nobody would, and count what comes of it (about 20 minutes)
+	$(BIN)/python -m pytest tests/attack -m attack -s
 
 lint: env        ## ruff and mypy
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ f''(z) Σ_i J_i² when f acts elementwise, and comes from two nested jvps of tha
 else, control flow included. What does not depend on x is computed once and carries nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -144,7 +144,7 @@ def _coordinates(dims: int | Sequence[int] | None, x: Array) -> tuple[int, ...]:
     d = x.shape[-1]
     if dims is None:
         return tuple(range(d))
-    named = (dims,) if isinstance(dims, int | np.integer) else tuple(dims)
+    named = tuple(dims) if isinstance(dims, Iterable) else (dims,)
     if not named or any(not isinstance(i, int | np.integer) or not -d <= i < d for i in named):
         raise ValueError(f"dims must name coordinates of a point with {d} of them (0 to {d - 1}), got {dims}")
     found = tuple(int(i) % d for i in named)

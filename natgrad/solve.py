@@ -18,6 +18,7 @@ from natgrad.options import Count, size
 from natgrad.options import check as check_option
 from natgrad.plan import plan
 from natgrad.problem import Problem
+from natgrad.problem.base import check_params
 from natgrad.progress import Progress
 from natgrad.resuming import Origin
 from natgrad.stepping import Stepper
@@ -74,7 +75,7 @@ def solve(
             what is compiled now; see docs/compilation.md.
     """
     check(problem, solver, steps=steps, evaluate_every=evaluate_every, group=group)
-    check_start(problem, params, resume, callback)
+    check_start(problem, params, resume, callback=callback, checkpoint=checkpoint)
     stop = Stop(target_error, target_loss, time_limit, patience)
     stop.suits(problem)
     run = begin(problem, solver, steps, evaluate_every, stop, key, params, resume, memory, cache)
@@ -151,17 +152,17 @@ def check(problem: Any, solver: Any, **counts: Any) -> None:
             check_option(name, value, Count)
 
 
-def check_start(problem: Problem, params: Any, resume: Any, callback: Any) -> None:
+def check_start(problem: Problem, params: Any, resume: Any, **functions: Any) -> None:
     """ValueError where a run cannot start there."""
     if resume is not None and params is not None:
         raise ValueError("give either params or resume, not both: resume starts from its own parameters")
     if resume is not None and not isinstance(resume, Solution):
         raise ValueError(f"resume takes the solution of an earlier solve, got {type(resume).__name__}")
-    if callback is not None and not callable(callback):
-        raise ValueError(f"callback must be a function of a step's record, got {type(callback).__name__}")
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise ValueError(f"{name} must be a function, got {type(function).__name__}")
     if params is None:
         return
-    shapes = lambda tree: [(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in jax.tree.leaves(tree)]
-    same = jax.tree.structure(params) == jax.tree.structure(problem.params)  # type: ignore[operator]
-    if not same or shapes(params) != shapes(problem.params):
-        raise ValueError("params do not fit the problem's network: give a tree of the same structure, shapes and dtype")
+    check_params(problem, params)
+    if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(params)):
+        raise ValueError("params must be finite, and some of them are NaN or infinite")

@@ -50,6 +50,8 @@ def devices(count: int | None = None) -> Mesh:
     """The mesh of the first `count` devices (of all processes), all by default: `ng.shard(problem, ng.devices(4))`."""
     found = jax.devices()
     count = len(found) if count is None else count
+    if not isinstance(count, int | np.integer):
+        raise ValueError(f"devices takes their number, an integer, got {count!r}")
     if not 1 <= count <= len(found):
         kind = found[0].platform
         hint = ""

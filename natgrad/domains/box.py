@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -120,6 +120,8 @@ class BoxPieces(Pieces):
 
 def _check_faces(faces: Sequence[Face], dim: int) -> list[Face]:
     known = f"an axis from 0 to {dim - 1} with 'lower' or 'upper', for example (0, 'lower')"
+    if isinstance(faces, str) or not isinstance(faces, Iterable):
+        raise ValueError(f"faces must be a list, got {faces!r}, a face is {known}")
     checked: list[Face] = []
     for face in faces:
         try:

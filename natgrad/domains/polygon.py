@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -161,6 +161,8 @@ def _as_corners(vertices) -> np.ndarray:
 
 
 def _check_edges(edges: Sequence[int], count: int) -> list[int]:
+    if not isinstance(edges, Iterable):
+        raise ValueError(f"edges must be a list, got {edges!r}, the edges are numbered from 0 to {count - 1}")
     checked: list[int] = []
     for edge in edges:
         try:

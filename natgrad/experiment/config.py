@@ -247,7 +247,7 @@ def _build(config: Config, options: dict[str, Any]) -> Problem:
 
 
 def _positive_int(name: str, value: int | None, otherwise: Any) -> Any:
-    if value is not None and value < 1:
+    if value is not None and (not isinstance(value, int) or value < 1):
         raise ValueError(f"{name} must be a positive integer, got {value}")
     return otherwise if value is None else value
 

@@ -100,9 +100,11 @@ class Folder:
             return [self.write(path.name, path.read_bytes()) for path in made]
 
     def remove(self, names: Iterable[str]) -> None:
-        """Removes files of the list, and folders that are empty then."""
+        """Removes files of the list, and folders that are empty then; a folder in the place of a file is not ours."""
         for name in sorted(self.files & set(names)):
             path = self.path / name
+            if path.is_dir():
+                continue
             path.unlink(missing_ok=True)
             if path.parent != self.path:
                 with suppress(OSError):
@@ -134,9 +136,10 @@ def held(path: Path, kind: str, proven: Callable[[Path], list[str]] | None = Non
     path = Path(path)
     Folder.open(path, kind, proven)  # a stranger's folder is left without so much as a lock in it
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(parents=True, exist_ok=True)
-    lock = _lock(path)
+    lock = None
     try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = _lock(path)
         folder = Folder.open(path, kind, proven)
         folder.tidy()
         yield folder

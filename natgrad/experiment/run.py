@@ -86,7 +86,7 @@ def begun(home: Folder, resume: bool, force: bool, warn: Say) -> dict[str, Any] 
     folder = home.path
     if (folder / checkpoints.HOME).exists() and not (folder / checkpoints.HOME).is_dir():
         raise ValueError(f"{folder / checkpoints.HOME} is a file, and natgrad needs a folder there: move it away")
-    home.check(FILES)
+    home.check({*FILES, *home.files})
     there = any(home.has(name) for name in home.files)
     if resume and not there:
         raise ValueError(f"there is no run in {folder} to resume: leave --resume out to start one")

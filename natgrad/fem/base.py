@@ -88,11 +88,11 @@ class BaseSpace(abc.ABC):
         """The numbers of the nodes that are not on `part` of the boundary, in increasing order."""
         return np.setdiff1d(np.arange(self.num_nodes), self.boundary(part))
 
-    def interpolate(self, f: Any) -> np.ndarray:
-        """(N,): a function of x (or a number) at the nodes."""
-        values = tabulate(f, self.nodes, "function")
+    def interpolate(self, f: Any, name: str = "function") -> np.ndarray:
+        """(N,): a function of x (or a number) at the nodes; `name` is what a complaint calls it."""
+        values = tabulate(f, self.nodes, name)
         if values.ndim != 1:
-            raise ValueError(f"the function must give a number at one point, got shape {values.shape[1:]}")
+            raise ValueError(f"the {name} must give a number at one point, got shape {values.shape[1:]}")
         return values.copy()
 
     def local_matrices(self, form: Any) -> np.ndarray:

@@ -3,6 +3,7 @@
 import difflib
 from dataclasses import dataclass
 
+import numpy as np
 from jaxtyping import PyTree
 
 from natgrad.backend.parallel import inside, mesh_of
@@ -19,6 +20,7 @@ from natgrad.gramian.scaled import Scaled as Scaled
 from natgrad.gramian.spread import Spread as Spread
 from natgrad.gramian.stored import StoredJacobian as StoredJacobian
 from natgrad.problem import Problem
+from natgrad.problem.base import check_params
 
 
 def check_strategy(strategy: str, batch: int | None) -> None:
@@ -28,8 +30,8 @@ def check_strategy(strategy: str, batch: int | None) -> None:
         close = difflib.get_close_matches(str(strategy), known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"unknown Gramian strategy {strategy!r}: choose one of {', '.join(known)}{hint}")
-    if batch is not None and batch < 1:
-        raise ValueError(f"the batch size must be at least 1, got {batch}")
+    if batch is not None and (not isinstance(batch, int | np.integer) or batch < 1):
+        raise ValueError(f"batch must be a positive integer, got {batch!r}")
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,11 @@ def gramian(
         batch: points at a time, for `batched` (and for the sums that `assembled` and `linearized` need).
         memory: bytes `auto` may plan with; what the device has free by default.
     """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"gramian takes a problem such as ng.LeastSquares(…), got {type(problem).__name__}")
     check_strategy(strategy, batch)
     params = problem.params if params is None else params
+    check_params(problem, params)
     if mesh_of(problem) is not None and not inside():
         build = Strategy(strategy, batch, memory)
         return Spread(problem=problem, params=params, build=build, reason=f"{strategy}, on several devices")

@@ -224,6 +224,14 @@ class Problem(eqx.Module):
         return {}
 
 
+def check_params(problem: Problem, params: PyTree) -> None:
+    """ValueError where these cannot be the parameters of the problem's network."""
+    shapes = lambda tree: [(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in jax.tree.leaves(tree)]
+    same = jax.tree.structure(params) == jax.tree.structure(problem.params)  # type: ignore[operator]
+    if not same or shapes(params) != shapes(problem.params):
+        raise ValueError("params do not fit the problem's network: give a tree of the same structure, shapes and dtype")
+
+
 def check_weights(problem: Problem) -> None:
     """What a solver's step says to a problem whose weights are yet to be found."""
     if problem.auto:

@@ -53,7 +53,8 @@ def _check_exact(exact: Callable | Mapping[str, Callable], network: Network, x: 
     for name, fn in exact.items() if isinstance(exact, Mapping) else [("", exact)]:
         what = f"the exact solution{f' of {name!r}' if name else ''}"
         if not callable(fn):
-            raise ValueError(f"{what} must be a function of one point, got {type(fn).__name__}: lambda x: {fn}, say")
+            hint = f": lambda x: {fn}, say" if isinstance(fn, int | float) else ""
+            raise ValueError(f"{what} must be a function of one point, got {type(fn).__name__}{hint}")
         try:
             out, wrong = trace(lambda x, fn=fn: jnp.atleast_1d(fn(x)), x)
             given = out.shape

@@ -341,7 +341,7 @@ def _lift(space: BaseSpace, dirichlet: Any) -> tuple[np.ndarray, np.ndarray]:
     fixed = np.zeros(space.num_nodes, bool)
     for part, data in parts.items():
         nodes = space.boundary(list(part) if isinstance(part, tuple) else part)
-        lifting[nodes] = space.interpolate(data)[nodes]
+        lifting[nodes] = space.interpolate(data, "Dirichlet datum")[nodes]
         fixed[nodes] = True
     if fixed.all():
         raise ValueError("no node is free: the mesh has only boundary nodes, refine it or raise the degree")

@@ -16,7 +16,8 @@ def number(weight: float | str) -> float:
 def balanced(weights: Any, blocks: Mapping[str, Any]) -> tuple[str, ...]:
     """The blocks to be balanced. Where all are, the first keeps 1: the loss is then in the units of its residual."""
     if weights is not None and not (isinstance(weights, str) and weights == "auto"):
-        raise ValueError(f'weights is "auto" or left out, got {weights!r}: a block\'s own is ng.Residual(…, weight=10)')
+        got = weights if isinstance(weights, str | int | float) else type(weights).__name__
+        raise ValueError(f'weights is "auto" or left out, got {got!r}: a block\'s own is ng.Residual(…, weight=10)')
     names = [name for name, block in blocks.items() if weights == "auto" or block.weight == "auto"]
     if weights == "auto" and (own := [name for name, block in blocks.items() if block.weight not in ("auto", 1.0)]):
         raise ValueError(

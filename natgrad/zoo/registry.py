@@ -187,5 +187,5 @@ def get(name: str) -> Benchmark:
 def suggest(name: str, known: Iterable[str]) -> str:
     """“did you mean …?” where a known name is close, and all known names."""
     known = tuple(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     return (f"did you mean {close[0]}? There" if close else "there") + f" are {', '.join(known) or 'none'}"
