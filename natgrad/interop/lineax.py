@@ -70,7 +70,7 @@ def rpcholesky_preconditioner(
 
 
 @eqx.filter_jit
-def _nystrom(operator, rank, mu, key) -> linalg.LowRankPreconditioner:
+def _nystrom(operator, rank, mu, key) -> linalg.LowRankInverse:
     mv, zero = _flat(operator)
     omega = linalg.gaussian(key, zero.size, rank, dtype=zero.dtype)
     return linalg.nystrom_preconditioner(linalg.nystrom(jax.vmap(mv, 1, 1), omega), mu)

@@ -12,36 +12,22 @@ only up to eps·λ₁/D, which spoils the preconditioner near round-off (p×m wi
 not the exception). So directions with D ≤ 10·eps·λ₁, the usual μ, become zero columns, and one pass of CholeskyQR makes
 the others, by then well conditioned, orthonormal to round-off. No QR, no SVD of size p.
 
-`nystrom_factor` has Ĝ = FᵀF by way of the rows of A, for G = AᵀA, without GΩ and eigenvectors.
+For G = AᵀA there is Ĝ = FᵀF by way of the rows of A, without GΩ and eigenvectors: `natgrad.linalg.row_factor`.
 
 Widths are static, ranks may be traced: columns from `rank` on are masked, and exactly zero in the result.
 Assumed: G symmetric positive semidefinite up to round-off.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from natgrad.backend import tuning
 from natgrad.backend.products import cross, gram, matmul
-from natgrad.linalg.cholesky import orthonormalize, safe_cholesky, solve_right, whiten
+from natgrad.linalg.cholesky import orthonormalize, safe_cholesky, solve_right
 
-
-class Sums(NamedTuple):
-    """How sums are made over columns of which several devices have some each, by what knows of devices."""
-
-    total: Callable[[Array], Array]  # what all of them have together
-    after: Callable[[Array, Array], Array]  # its first argument, not before the second is known
-    several: bool  # then sums come one at a time, and none in a branch
-
-
-ALONE = Sums(lambda K: K, lambda E, known: E, several=False)
 Rank = int | Int[Array, ""] | None
-NOISE = 6.0  # times the round-off: pivots below are noise, and as many iterations are lost with 3 as with 20
 
 
 class LowRank(eqx.Module):
@@ -117,37 +103,6 @@ def from_factor(B: Float[Array, "p m"], shift: float | Float[Array, ""] = 0.0, r
     # A difference at the round-off of what it is taken from (the zero matrix has D = ν) is zero.
     eigenvalues = jnp.where(D - shift > 64 * jnp.finfo(B.dtype).eps * D, D - shift, 0.0)
     return LowRank(solve_right(U, L), eigenvalues, _as_rank(rank, B.shape[1]))
-
-
-def nystrom_factor(
-    C: Float[Array, "m q"],
-    D: Float[Array, "m q"],
-    times: Callable[[Array], Array],
-    sums: Sums = ALONE,
-) -> Float[Array, "m p"]:
-    """F = R⁻ᵀDA for CDᵀ = RᵀR and `times(E)` = EA; zeros where CDᵀ has no more than round-off.
-
-    In E = R⁻ᵀD, from one Cholesky factorization, the rows of directions near its shift are too short, by up to a
-    thousand times, and not orthogonal: a preconditioner made of them takes two to five times the iterations. Where a
-    row has lost half of its square, a second factorization, of what R⁻ᵀCEᵀ is in place of the identity, mends that, if
-    its flops are few beside the iterations (`_worth_mending`). Where each device has some of the columns of C and D, so
-    has it of E; several devices mend always.
-    """
-    _, first, left = whiten(sums.total(matmul(C, D.T)), NOISE)
-    E = matmul(first, D)
-    identity = lambda: sums.total(matmul(E if C is D else matmul(first, C), E.T))
-    if sums.several:
-        found = identity()
-        return matmul(whiten(found)[1], times(sums.after(E, found[0, 0])))
-    F = times(E)
-    if not _worth_mending(F.shape[0], E.shape[1], F.shape[1]):
-        return F
-    return jax.lax.cond(jnp.min(left) < 0.5, lambda: matmul(whiten(identity())[1], F), lambda: F)
-
-
-def _worth_mending(m: int, q: int, p: int) -> bool:
-    """Whether 2m²(p + q) flops take no longer than some iterations' passes over A."""
-    return m**2 * (p + q) <= tuning.MENDING.here() * p * q
 
 
 def _factor(

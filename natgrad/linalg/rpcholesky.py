@@ -27,7 +27,7 @@ from natgrad.linalg.cholesky import safe_cholesky, solve_right
 SIGNAL = 4  # a pivot is used if its residual is this many times its noise
 
 
-class RPCholesky(eqx.Module):
+class PivotedCholesky(eqx.Module):
     """F Fᵀ ≈ G; columns of F from `rank` on are zero and their pivots −1; trace_error is tr(G − F Fᵀ)."""
 
     F: Float[Array, "p m"]
@@ -48,7 +48,7 @@ def rpcholesky(
     max_rank: int,
     block: int = 1,
     tol: float | Float[Array, ""] = 0.0,
-) -> RPCholesky:
+) -> PivotedCholesky:
     """Partial Cholesky factor of at most max_rank columns, by random pivots (paper, algorithms A.2 and A.3).
 
     `columns` is called once a round, with `block` indices.
@@ -87,7 +87,7 @@ def rpcholesky(
     pivots = jnp.full(max_rank + block, -1, jnp.int32)
     start = (F, pivots, diagonal, jnp.asarray(0, jnp.int32), key, jnp.asarray(True))
     F, pivots, d, rank, _, _ = jax.lax.while_loop(more, one_round, start)
-    return RPCholesky(F[:, :max_rank], pivots[:max_rank], rank, jnp.sum(d))
+    return PivotedCholesky(F[:, :max_rank], pivots[:max_rank], rank, jnp.sum(d))
 
 
 def _draw(key, weights, block: int, capacity):

@@ -25,7 +25,8 @@ from natgrad.options import Checked, NonNegative, Positive, budget
 from natgrad.plan import plan
 from natgrad.problem import Problem
 
-SQUARE = 0.5  # rows per parameter up to which K is factored
+FEWER = 0.75  # rows per parameter up to which K is factored, …
+FAR_FEWER = 0.1  # … and, where it is as large as a G that is not, these: then no sketch has a rank near theirs
 
 
 class NGD(Checked):
@@ -73,7 +74,7 @@ FORMS: dict[str, Callable[..., NaturalGradient]] = {"direct": FullNGD, "rows": N
 
 def fastest(problem: Problem) -> str:
     """The form for a problem on this device: "direct", "rows" or "kernel"."""
-    p, q = problem.num_parameters, problem.num_rows
-    if suits(problem) and q <= SQUARE * p:
+    p, q, most = problem.num_parameters, problem.num_rows, tuning.DIRECT_PARAMETERS.here()
+    if suits(problem) and q <= FEWER * p and (q <= most or q <= FAR_FEWER * p):
         return "kernel"
-    return "direct" if p <= tuning.DIRECT_PARAMETERS.here() else "rows"
+    return "direct" if p <= most else "rows"

@@ -77,7 +77,7 @@ def pivoted(
     width: int,
     block: int,
     mean: Float[Array, ""],
-) -> linalg.RPCholesky:
+) -> linalg.PivotedCholesky:
     """RPCholesky of G with at most `width` columns, until the `mean` of the diagonal that is left is reached."""
     tol = mean * gramian.size
     return rpcholesky(gramian.columns, diagonal, key, max_rank=width, block=min(block, width), tol=tol)
