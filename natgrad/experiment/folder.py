@@ -70,7 +70,9 @@ class Folder:
                     raise ValueError(f"{self.path / above} is a file, and natgrad needs a folder there: move it away")
             if path.is_dir():
                 raise ValueError(f"{path} is a folder, and natgrad needs a file there: move it away")
-            if name not in self.files and (path.exists() or path.is_symlink()):
+            if path.is_symlink():
+                raise ValueError(f"{path} is a link, and natgrad did not make it: move it away")
+            if name not in self.files and path.exists():
                 raise ValueError(f"{path} is there already, and natgrad did not make it: move it away")
 
     def claim(self, *names: str, instead_of: Iterable[str] = ()) -> None:

@@ -170,7 +170,7 @@ def usable(
     home: Folder, fingerprint: str, like: Any, say: Say, warn: Say
 ) -> tuple[dict[str, Any], bytes, list, list[Path]] | None:
     """Header, arrays and history of the latest good checkpoint, and the good ones that the run wrote itself."""
-    folder, good = home.path, []
+    folder, good, own = home.path, [], []
     found = checkpoints.files(folder / checkpoints.HOME)
     for path in found:
         try:
@@ -180,13 +180,14 @@ def usable(
             warn(str(error))
             continue
         good.append(path)
-        if len(good) == checkpoints.KEEP:
+        own += [path] if f"{checkpoints.HOME}/{path.name}" in home.files else []
+        if len(own) == checkpoints.KEEP:
             break
     if good:
         header, payload = checkpoints.read(good[0])
         records = read(folder / "history.jsonl", header["history"]["bytes"])
         say(f"going on from step {header['step']} ({good[0].name})")
-        return header, payload, records, [path for path in good if f"{checkpoints.HOME}/{path.name}" in home.files]
+        return header, payload, records, own
     if found:
         raise ValueError(f"no checkpoint in {folder} can be used: choose another --out to start over")
     if sum(name.startswith(f"{checkpoints.HOME}/") for name in home.files) > 1:

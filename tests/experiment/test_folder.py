@@ -105,6 +105,19 @@ def test_all_is_checked_before_anything_is_written(tmp_path, name, kind, how):
     assert contents(folder) == before
 
 
+@pytest.mark.parametrize("how", [{"force": True}, {"resume": True}])
+def test_a_link_is_not_written_through(tmp_path, how):
+    """Appending to history.jsonl would be appending to the diary."""
+    folder = tmp_path / "run"
+    train(folder, steps=3)
+    (tmp_path / "diary.txt").write_text("mine")
+    (folder / "history.jsonl").unlink()
+    (folder / "history.jsonl").symlink_to(tmp_path / "diary.txt")
+    with pytest.raises(ValueError, match=r"history\.jsonl is a link, and natgrad did not make it"):
+        train(folder, steps=5, **how)
+    assert (tmp_path / "diary.txt").read_text() == "mine"
+
+
 def test_a_strangers_plots_are_no_hindrance(tmp_path, capsys):
     folder = tmp_path / "run"
     (train(folder, steps=2))
