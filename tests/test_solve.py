@@ -250,7 +250,7 @@ def test_resuming_is_as_if_never_stopped():
 def energy(units):
     """½u² − fu, whose minimum −½∫f² is far from zero, in the metric of the parabola's values."""
     density = lambda u, x: units * (0.5 * u(x) ** 2 - EXACT(x) * u(x))
-    metric = ng.Metric(lambda u, v, x: v(x), density=lambda u, x: units)
+    metric = ng.Metric(lambda u, v, x: v(x), density=lambda u, x: jnp.asarray(units))
     points = LINE.interior(20, key=jax.random.key(1))
     return ng.EnergyMinimization(Parabola(jnp.zeros(3)), fit=ng.Energy(density, points, metric=metric))
 
