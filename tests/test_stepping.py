@@ -118,19 +118,20 @@ def test_a_group_that_is_cut_is_taken_again_up_to_there(calls):
 
 def test_a_call_takes_what_its_time_allows(monkeypatch, calls):
     """As many as fit into the period by the call before, the first by itself."""
-    monkeypatch.setattr(stepping, "PERIOD", 1e9)
-    monkeypatch.setattr(stepping, "MOST", 8)
+    monkeypatch.setattr(tuning, "SECONDS", 1e9)
+    monkeypatch.setattr(tuning, "STEPS", 8)
     solve(11, ng.FullNGD(), evaluate_every=1000)
     assert calls == [1, 8, 2]
     calls.clear()
-    monkeypatch.setattr(stepping, "PERIOD", 1e-9)
+    monkeypatch.setattr(tuning, "SECONDS", 1e-9)
     solve(3, ng.FullNGD(), evaluate_every=1000)
     assert calls == [1, 1, 1]
 
 
 def test_large_steps_on_a_cpu_go_one_by_one(monkeypatch):
     assert stepping.most(problem()) == tuning.STEPS
-    monkeypatch.setattr(stepping, "SMALL", problem().num_parameters * problem().num_rows - 1)
+    size = problem().num_parameters * problem().num_rows
+    monkeypatch.setattr(tuning, "STEP_NUMBERS", tuning.STEP_NUMBERS._replace(cpu=size - 1))
     assert stepping.most(problem()) == 1
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert stepping.most(problem()) == tuning.STEPS

@@ -7,7 +7,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
-from natgrad.gramian.base import by_columns
+from natgrad.backend.chunks import by_columns
 from natgrad.gramian.choose import choose
 from tests.helpers import check_products, dense_gramian, energy, flow, poisson, relative
 

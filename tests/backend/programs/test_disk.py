@@ -221,7 +221,7 @@ PROCESS = """
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 import natgrad as ng
-from tests.programs.test_programs import build
+from tests.backend.programs.test_programs import build
 solution = ng.solve(build(), ng.FullNGD(), 6)
 print(solution.compiled, solution.errors["h1"].hex(), *[float(loss).hex() for loss in solution.history.loss])
 """

@@ -226,7 +226,7 @@ import jax, sys
 jax.config.update("jax_enable_x64", True)
 import natgrad as ng
 from natgrad.backend import programs
-from tests.programs.test_programs import build
+from tests.backend.programs.test_programs import build
 new = lambda: programs.COMPILATIONS["new"]
 run = lambda problem, **options: ng.solve(problem, ng.FullNGD(), 4, progress=False, **options)
 alone = run(build())
