@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from natgrad.experiment import arguments as given
 from natgrad.extras import MissingExtra
 
 app = typer.Typer(
@@ -21,57 +22,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Natural gradient descent for neural networks that solve PDEs.",
 )
-
-Problem = Annotated[str, typer.Argument(help="The problem to solve. `natgrad list` shows all of them.")]
-Optimizer = Annotated[str, typer.Option(help="The optimizer. `natgrad list` shows all of them.")]
-Preset = Annotated[
-    str,
-    typer.Option(
-        help="The size of the problem. `natgrad list` shows the presets of each one. The preset named paper has the "
-        "paper's sizes; its points and metric are the paper's with --recipe published."
-    ),
-]
-Recipe = Annotated[
-    str,
-    typer.Option(help="default is natgrad's own algorithm; published is the paper's, with its points and metric."),
-]
-Steps = Annotated[int | None, typer.Option(help="Stop after this many iterations. The preset has the default.")]
-Seed = Annotated[int, typer.Option(help="The seed of the network, the points and the solver.")]
-Seeds = Annotated[str | None, typer.Option(help="Do one run for each of these seeds: 0:10 or 0,3,5.")]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the problem or the optimizer: width=16."),
-]
-Out = Annotated[
-    Path | None, typer.Option(help="The folder of the run. Several runs get a folder each inside this one.")
-]
-Target = Annotated[float | None, typer.Option(help="Stop when the relative H¹ error is this small.")]
-Limit = Annotated[float | None, typer.Option(help="Stop after this many seconds of stepping.")]
-Every = Annotated[int | None, typer.Option(help="Evaluate the error once in this many iterations.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors, and nothing else.")]
-Force = Annotated[bool, typer.Option("--force", help="Delete the run that natgrad made in the folder, and start over.")]
-Overwrite = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
-Plots = Annotated[bool, typer.Option(help="Draw pictures when the run ends.")]
-Cache = Annotated[bool, typer.Option(help="Keep compiled programs in your cache folder for the next run.")]
-Devices = Annotated[
-    int | None,
-    typer.Option(help="Spread the points over this many devices of all processes. A CPU is split into as many."),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(help="The memory of one device, such as 8GB. natgrad chooses strategy, batch size and rank to fit."),
-]
-Coordinator = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="Where process 0 listens, if several processes share the run.")
-]
-ProcessId = Annotated[int | None, typer.Option(help="The number of this process. The first process has number 0.")]
-NumProcesses = Annotated[int | None, typer.Option(help="The number of processes that share the run.")]
-Pictures = Annotated[
-    Path | None, typer.Option(help="The folder of the pictures. For one run, the default is plots/ in its folder.")
-]
-Runs = Annotated[
-    list[Path], typer.Argument(help="Folders of runs, folders that have them inside, or archives of them (.tar.xz).")
-]
 
 
 def _version(asked: bool) -> None:
@@ -102,28 +52,28 @@ def list_() -> None:
 
 @app.command()
 def run(
-    problem: Problem,
-    optimizer: Optimizer = "auto",
-    preset: Preset = "small",
-    recipe: Recipe = "default",
-    steps: Steps = None,
-    seed: Seed = 0,
-    seeds: Seeds = None,
-    set_: Set = None,
-    out: Out = None,
+    problem: given.Problem,
+    optimizer: given.Optimizer = "auto",
+    preset: given.Preset = "small",
+    recipe: given.Recipe = "default",
+    steps: given.Steps = None,
+    seed: given.Seed = 0,
+    seeds: given.Seeds = None,
+    set_: given.Set = None,
+    out: given.Out = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
-    force: Force = False,
-    quiet: Quiet = False,
-    target_error: Target = None,
-    time_limit: Limit = None,
-    evaluate_every: Every = None,
-    devices: Devices = None,
-    memory: Memory = None,
-    coordinator: Coordinator = None,
-    process_id: ProcessId = None,
-    num_processes: NumProcesses = None,
-    plots: Plots = True,
-    cache: Cache = True,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
+    target_error: given.Target = None,
+    time_limit: given.Limit = None,
+    evaluate_every: given.Every = None,
+    devices: given.Devices = None,
+    memory: given.Memory = None,
+    coordinator: given.Coordinator = None,
+    process_id: given.ProcessId = None,
+    num_processes: given.NumProcesses = None,
+    plots: given.Plots = True,
+    cache: given.Cache = True,
 ) -> None:
     """Train a network, and write the run into a folder."""
     from natgrad.experiment.config import Config
@@ -147,22 +97,22 @@ def run(
 
 @app.command()
 def compare(
-    problem: Problem,
+    problem: given.Problem,
     optimizers: Annotated[str, typer.Option(help="The optimizers to compare, separated by commas.")],
-    preset: Preset = "small",
-    recipe: Recipe = "default",
-    steps: Steps = None,
-    seed: Seed = 0,
-    seeds: Seeds = None,
-    set_: Set = None,
-    out: Out = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    target_error: Target = None,
-    time_limit: Limit = None,
-    evaluate_every: Every = None,
-    plots: Plots = True,
-    cache: Cache = True,
+    preset: given.Preset = "small",
+    recipe: given.Recipe = "default",
+    steps: given.Steps = None,
+    seed: given.Seed = 0,
+    seeds: given.Seeds = None,
+    set_: given.Set = None,
+    out: given.Out = None,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
+    target_error: given.Target = None,
+    time_limit: given.Limit = None,
+    evaluate_every: given.Every = None,
+    plots: given.Plots = True,
+    cache: given.Cache = True,
 ) -> None:
     """Run several optimizers on one problem, and write a table and a plot of all. Runs that exist are used."""
     from natgrad.experiment.config import Config
@@ -180,24 +130,24 @@ def compare(
 
 @app.command()
 def sweep(
-    problem: Problem,
+    problem: given.Problem,
     param: Annotated[str, typer.Option(help="The option to vary, e.g. gamma or problem.width.")],
     values: Annotated[str, typer.Option(help="The values of the option, separated by commas.")],
-    optimizer: Optimizer = "auto",
-    preset: Preset = "small",
-    recipe: Recipe = "default",
-    steps: Steps = None,
-    seed: Seed = 0,
-    seeds: Seeds = None,
-    set_: Set = None,
-    out: Out = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    target_error: Target = None,
-    time_limit: Limit = None,
-    evaluate_every: Every = None,
-    plots: Plots = True,
-    cache: Cache = True,
+    optimizer: given.Optimizer = "auto",
+    preset: given.Preset = "small",
+    recipe: given.Recipe = "default",
+    steps: given.Steps = None,
+    seed: given.Seed = 0,
+    seeds: given.Seeds = None,
+    set_: given.Set = None,
+    out: given.Out = None,
+    force: given.Force = False,
+    quiet: given.Quiet = False,
+    target_error: given.Target = None,
+    time_limit: given.Limit = None,
+    evaluate_every: given.Every = None,
+    plots: given.Plots = True,
+    cache: given.Cache = True,
 ) -> None:
     """Do one run for each value of an option, and write a table and a plot of all. Runs that exist are used."""
     from natgrad.experiment.config import Config
@@ -230,21 +180,21 @@ def series(configs: list[Any], out: Path | None, home: Path, *, force: bool, qui
 
 @app.command()
 def spectrum(
-    problem: Problem,
-    optimizer: Optimizer = "auto",
-    preset: Preset = "small",
-    recipe: Recipe = "default",
-    steps: Steps = None,
-    seed: Seed = 0,
-    set_: Set = None,
+    problem: given.Problem,
+    optimizer: given.Optimizer = "auto",
+    preset: given.Preset = "small",
+    recipe: given.Recipe = "default",
+    steps: given.Steps = None,
+    seed: given.Seed = 0,
+    set_: given.Set = None,
     at: Annotated[
         str | None,
         typer.Option(help="The iterations, separated by commas. The default is six, spread over the run."),
     ] = None,
-    out: Out = None,
-    force: Overwrite = False,
-    quiet: Quiet = False,
-    cache: Cache = True,
+    out: given.Out = None,
+    force: given.Overwrite = False,
+    quiet: given.Quiet = False,
+    cache: given.Cache = True,
 ) -> None:
     """Write the eigenvalues of the Gramian along training, as spectrum.npz and spectrum.png."""
     from natgrad.experiment import spectrum as spectra
@@ -265,10 +215,10 @@ def spectrum(
 
 @app.command()
 def table(
-    runs: Runs,
+    runs: given.Runs,
     form: Annotated[str, typer.Option("--format", help="The format: markdown, csv or latex.")] = "markdown",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table into this file.")] = None,
-    force: Overwrite = False,
+    force: given.Overwrite = False,
 ) -> None:
     """Print the error at the plateau and the time to it: one row per optimizer, one column per problem."""
     from natgrad.experiment.files import write
@@ -286,10 +236,10 @@ def table(
 
 @app.command()
 def plot(
-    runs: Runs,
-    out: Pictures = None,
+    runs: given.Runs,
+    out: given.Pictures = None,
     fields: Annotated[bool, typer.Option(help="Draw the solutions too.")] = True,
-    quiet: Quiet = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Draw the convergence against iterations and time, what the solver did, and the solutions."""
     from natgrad.experiment.folder import held
@@ -307,11 +257,11 @@ def plot(
 
 @app.command()
 def report(
-    runs: Runs,
+    runs: given.Runs,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file of the page.")] = Path("report.html"),
-    force: Overwrite = False,
+    force: given.Overwrite = False,
     fields: Annotated[bool, typer.Option(help="Draw the solutions too.")] = True,
-    quiet: Quiet = False,
+    quiet: given.Quiet = False,
 ) -> None:
     """Write one self-contained page with interactive curves, solutions, the table and the commands."""
     from natgrad.experiment.files import write

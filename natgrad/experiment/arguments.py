@@ -1,0 +1,57 @@
+"""The arguments and options of the command line, each with its help."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Problem = Annotated[str, typer.Argument(help="The problem to solve. `natgrad list` shows all of them.")]
+Optimizer = Annotated[str, typer.Option(help="The optimizer. `natgrad list` shows all of them.")]
+Preset = Annotated[
+    str,
+    typer.Option(
+        help="The size of the problem. `natgrad list` shows the presets of each one. The preset named paper has the "
+        "paper's sizes; its points and metric are the paper's with --recipe published."
+    ),
+]
+Recipe = Annotated[
+    str,
+    typer.Option(help="default is natgrad's own algorithm; published is the paper's, with its points and metric."),
+]
+Steps = Annotated[int | None, typer.Option(help="Stop after this many iterations. The preset has the default.")]
+Seed = Annotated[int, typer.Option(help="The seed of the network, the points and the solver.")]
+Seeds = Annotated[str | None, typer.Option(help="Do one run for each of these seeds: 0:10 or 0,3,5.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the problem or the optimizer: width=16."),
+]
+Out = Annotated[
+    Path | None, typer.Option(help="The folder of the run. Several runs get a folder each inside this one.")
+]
+Target = Annotated[float | None, typer.Option(help="Stop when the relative H¹ error is this small.")]
+Limit = Annotated[float | None, typer.Option(help="Stop after this many seconds of stepping.")]
+Every = Annotated[int | None, typer.Option(help="Evaluate the error once in this many iterations.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors, and nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Delete the run that natgrad made in the folder, and start over.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+Plots = Annotated[bool, typer.Option(help="Draw pictures when the run ends.")]
+Cache = Annotated[bool, typer.Option(help="Keep compiled programs in your cache folder for the next run.")]
+Devices = Annotated[
+    int | None,
+    typer.Option(help="Spread the points over this many devices of all processes. A CPU is split into as many."),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="The memory of one device, such as 8GB. natgrad chooses strategy, batch size and rank to fit."),
+]
+Coordinator = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Where process 0 listens, if several processes share the run.")
+]
+ProcessId = Annotated[int | None, typer.Option(help="The number of this process. The first process has number 0.")]
+NumProcesses = Annotated[int | None, typer.Option(help="The number of processes that share the run.")]
+Pictures = Annotated[
+    Path | None, typer.Option(help="The folder of the pictures. For one run, the default is plots/ in its folder.")
+]
+Runs = Annotated[
+    list[Path], typer.Argument(help="Folders of runs, folders that have them inside, or archives of them (.tar.xz).")
+]
