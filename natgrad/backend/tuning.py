@@ -64,6 +64,6 @@ STEP_NUMBERS = ByDevice(cpu=10_000_000, other=float("inf"))  # of A up to which 
 # LAPACK (`backend.blas`): multiplications from which on a factorization takes all threads, a matrix of order 2,000.
 ALL_THREADS = 8e9
 
-# Forms (`optim.fastest`): parameters up to which G is factored, where the forms cross by `python -m benchmarks.forms`;
-# on GPUs it lies between two known times (docs/performance.md).
+# Forms (`optim.fastest`): parameters up to which G is factored. On a CPU the forms cross there (`benchmarks.forms`), on
+# GPUs it lies between two known times (docs/performance.md).
 DIRECT_PARAMETERS = ByDevice(cpu=2500, other=4000)
