@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from natgrad.options import Count, Positive, Range, check
+from natgrad.options import Count, Positive, Range, check, plain
 from natgrad.problem import Problem
 
 GIVE_UP = 10  # rejected steps in a row, each with more damping than the one before
@@ -39,8 +39,9 @@ class Stop:
 
     def __post_init__(self):
         for name, kind in LIMITS.items():
-            if (value := getattr(self, name)) is not None:
+            if (value := plain(getattr(self, name))) is not None:
                 check(name, value, kind)
+                object.__setattr__(self, name, value)  # an error of another run may be an array
 
     def suits(self, problem: Problem) -> None:
         """ValueError where a target makes no sense for the problem."""

@@ -107,7 +107,7 @@ class EnergyMinimization(Problem):
         for name, block in blocks.items():
             _check_scalar(name, block.density, network, _row(block), "energy density")
             if block.difference is not None:
-                between = lambda u, *row, difference=block.difference: difference(u, u, *row)
+                between = lambda u, *row, difference=block.difference: jnp.asarray(difference(u, u, *row), self.dtype)
                 _check_scalar(name, between, network, _row(block), "difference of the energy", HINTS)
         check_units(network, [(name, b.density, (b.points.x, *b.data)) for name, b in blocks.items()])
         self.norms = evaluation_norms(exact, evaluation, [b.points for b in self.energies], network, self.dtype)
@@ -154,7 +154,8 @@ def _features(name: str, block: Energy, network: Network) -> Features:
     # F_u may or may not want the block's data: the metric sees x alone, as its formula does.
     out = check_block(name, lambda u, x: features(u, u, x), network, _row(block)[:1], "metric of block")
     if metric.density is not None:
-        _check_scalar(name, metric.density, network, _row(block)[:1], "density of the metric of")
+        density = lambda u, x, density=metric.density: jnp.asarray(density(u, x), x.dtype)  # it may be a number
+        _check_scalar(name, density, network, _row(block)[:1], "density of the metric of")
     return Features(
         name=name,
         inputs=(block.points.x,),

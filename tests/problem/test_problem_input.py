@@ -321,3 +321,9 @@ def test_a_draw_must_give_as_many_points_at_every_step():
     problem = residual(points=lambda key: SQUARE.interior(next(counts), key=key))
     with pytest.raises(ValueError, match=r"block 'pde' drew \d+ points at first and \d+ now: .* as many at every step"):
         problem.resample(jax.random.key(0))
+
+
+def test_a_density_that_is_a_number_is_welcome():
+    """So is a difference that does not depend on the point."""
+    problem = energy(metric=ng.Metric(lambda u, v, x: v(x), density=lambda u, x: 3.0), difference=lambda u, new, x: 0.0)
+    assert float(problem.difference(problem.params, problem.params)) == 0.0
