@@ -1,7 +1,7 @@
 """`solve`: trains a problem, shows how it goes, and keeps what there is when it is interrupted."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray, PyTree
 
 from natgrad.backend import host
-from natgrad.backend.programs import together
+from natgrad.backend.programs import Program, together
 from natgrad.history import History as History
 from natgrad.history import Solution
 from natgrad.history import evaluated as evaluated
@@ -27,6 +27,7 @@ from natgrad.training import Training
 
 Callback = Callable[[dict[str, Any]], Any]
 Checkpoint = Callable[[PyTree, Any], Any]
+Start = tuple[PRNGKeyArray | None, PyTree | None, Solution | None]  # key, params, resume
 
 
 def solve(
@@ -78,64 +79,70 @@ def solve(
     check_start(problem, params, resume, callback=callback, checkpoint=checkpoint)
     stop = Stop(target_error, target_loss, time_limit, patience)
     stop.suits(problem)
-    run = begin(problem, solver, steps, evaluate_every, stop, key, params, resume, memory, cache)
-    return _train(run, callback, checkpoint, progress, group, cache)
+    planned = planned_for(problem, solver, memory)
+    run = begin(problem, solver, planned, steps, evaluate_every, stop, (key, params, resume), cache)
+    with Progress(problem, run.first, run.last, enabled=progress) as display:
+        train(run, None, callback, checkpoint, display, group, cache)
+        solution = run.solution()
+        display.finish(solution.status, run.records, solution.diagnosis)
+    return solution
+
+
+def planned_for(problem: Problem, solver: Any, memory: int | float | str | None) -> Any:
+    """The solver with nothing left open."""
+    return balance(plan(solver, problem, None if memory is None else size("memory", memory)), problem)
 
 
 def begin(
-    problem: Problem,
-    solver: Any,
-    steps: int,
-    every: int,
-    stop: Stop,
-    key: PRNGKeyArray | None,
-    params: PyTree | None,
-    resume: Solution | None,
-    memory: int | float | str | None,
-    cache: bool,
+    problem: Problem, solver: Any, planned: Any, steps: int, every: int, stop: Stop, start: Start, cache: bool
 ) -> Training:
     """A training before its first step, or where `resume` left it."""
-    origin = Origin.of(problem, solver)
-    room = None if memory is None else size("memory", memory)
-    solver = balance(plan(solver, problem, room), problem)
-    records: list[dict[str, Any]] = []
+    key, params, resume = start
+    origin, records = Origin.of(problem, solver), []
     if resume is not None:
         if resume.origin is not None:
             origin.check(resume.origin)
         place, records = (resume.params, resume.state), list(resume.history.records)
     else:
         params = problem.params if params is None else params
-        place = params, solver.init(problem, params, host.key(host.SOLVER) if key is None else key)
-    return Training(problem, solver, place, records, steps=steps, every=every, stop=stop, origin=origin, cache=cache)
+        place = params, planned.init(problem, params, host.key(host.SOLVER) if key is None else key)
+    return Training(problem, planned, place, records, steps=steps, every=every, stop=stop, origin=origin, cache=cache)
 
 
-def _train(
+def train(
     run: Training,
+    stepper: Stepper | None,
     callback: Callback | None,
     checkpoint: Checkpoint | None,
-    progress: bool,
+    display: Progress,
     group: int | None,
     cache: bool,
-) -> Solution:
-    """All steps of a run, shown as they come."""
-    stepper = None
-    with Progress(run.problem, run.first, run.last, enabled=progress) as display:
-        try:
-            started = time.perf_counter()
-            params, state = run.ahead
-            stepper = Stepper(run.problem, run.solver, params, state, group, cache)
-            together(stepper.program, *([run.evaluate.program] if run.evaluate.program is not None else []))
-            run.compile_time, run.compiled = time.perf_counter() - started, stepper.program.origin
-            display.compiled(run.compile_time, run.compiled)
-            for record in run.steps(stepper, checkpoint):
-                display.update(record)
-                if callback is not None and (wish := callback(record)):
-                    run.status = wish if isinstance(wish, str) else "callback"
-        except KeyboardInterrupt:
-            run.status = "interrupted"
-        solution = run.solution(stepper)
-        display.finish(solution.status, run.records, solution.diagnosis)
-    return solution
+) -> Stepper | None:
+    """All steps of a run, shown as they come, by a stepper that is compiled or made here; Ctrl-C ends it."""
+    try:
+        if stepper is None:
+            stepper = Stepper(run.problem, run.solver, *run.ahead, group=group, cache=cache)
+        compile_programs(stepper.program, [run], display)
+        for record in run.steps(stepper, checkpoint):
+            display.update(record)
+            if callback is not None and (wish := callback(record)):
+                run.status = wish if isinstance(wish, str) else "callback"
+    except KeyboardInterrupt:
+        run.status = "interrupted"
+    if run.cut and stepper is not None:
+        run.settle(stepper(run.behind, run.cut)[0])
+    return stepper
+
+
+def compile_programs(program: Program, runs: Sequence[Training], display: Progress) -> None:
+    """Compiles the steps of some runs and their evaluation, at the same time, and says how long it took."""
+    started, there = time.perf_counter(), program.compiled is not None
+    evaluation = runs[0].evaluate.program
+    together(program, *([] if evaluation is None else [evaluation]))
+    seconds, origin = time.perf_counter() - started, "memory" if there else program.origin
+    for run in runs:
+        run.compile_time, run.compiled = seconds, origin
+    display.compiled(seconds, origin)
 
 
 def check(problem: Any, solver: Any, **counts: Any) -> None:

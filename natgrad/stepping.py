@@ -6,6 +6,7 @@ lost that way. A loop on the device has none of that. Its length is an argument,
 steps, with the same bits however they are divided over calls.
 """
 
+import copy
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from natgrad.backend.xla import compiler_options
 from natgrad.problem import Problem
 
 Place = tuple[PyTree, PyTree]  # parameters and state
+Reports = list[dict[str, Any]]  # of each step
 
 
 class Stepper:
@@ -33,24 +35,36 @@ class Stepper:
         group: int | None = None,
         cache: bool = True,
     ):
-        self.problem = problem
-        self.most, self.paced = (most(problem), True) if group is None else (group, False)
-        run = _once(solver) if self.most == 1 else _loop(solver, self.most)
+        self.problem, self.pace = problem, Pace(problem, group)
+        run = _once(solver) if self.pace.most == 1 else _loop(solver, self.pace.most)
         options = compiler_options()
         self.program = Program(run, problem, params, state, np.int32(1), options=options, cache=cache)
 
-    def count(self, seconds: float | None) -> int:
-        """How many steps to take in the next call, when one took so many seconds in the last."""
-        if not self.paced:
-            return self.most
-        return 1 if seconds is None else int(np.clip(tuning.SECONDS / max(seconds, 1e-9), 1, self.most))
+    def on(self, problem: Problem) -> "Stepper":
+        """The same program for another problem of the same shape."""
+        other = copy.copy(self)
+        other.problem = problem
+        return other
 
-    def __call__(self, start: Place, count: int) -> tuple[Place, list[dict[str, Any]]]:
+    def __call__(self, start: Place, count: int) -> tuple[Place, Reports]:
         # The program may have been made for another caller, whose functions are equal: the trees are this one's.
         leaves, info = self.program(self.problem, *start, np.int32(count))
         columns = jax.device_get(vars(info))
         reports = [jax.tree.map(lambda column, i=i: column[i], columns) for i in range(count)]
         return jax.tree.unflatten(jax.tree.structure(start), leaves), reports
+
+
+class Pace:
+    """How many steps go into a call: at most `group`, or what takes a quarter of a second."""
+
+    def __init__(self, problem: Problem, group: int | None):
+        self.most, self.timed = (most(problem), True) if group is None else (group, False)
+
+    def count(self, seconds: float | None) -> int:
+        """For the next call, when a step took so many seconds in the last."""
+        if not self.timed:
+            return self.most
+        return 1 if seconds is None else int(np.clip(tuning.SECONDS / max(seconds, 1e-9), 1, self.most))
 
 
 def most(problem: Problem) -> int:

@@ -72,7 +72,7 @@ class Training:
         """The record of each step, until the last one or until there is a `status`, which the caller may set, too."""
         pace: float | None = None
         while self.left:
-            count, tick = min(stepper.count(pace), self.left), time.perf_counter()
+            count, tick = min(stepper.pace.count(pace), self.left), time.perf_counter()
             ahead, reports = stepper(self.ahead, count)
             end = agree(self.clock + time.perf_counter() - tick)
             pace = (end - self.clock) / count
@@ -99,19 +99,19 @@ class Training:
             if self.status:
                 return
 
-    def place(self, stepper: Stepper | None) -> Place:
-        """Where the last record left it; the stepper takes steps again where that was amid a group."""
+    @property
+    def cut(self) -> int:
+        """The steps of the last group that count, where it was stopped amid it and `ahead` is too far; else 0."""
         kept = self.done - self.start
-        if kept == self.count:
-            return self.ahead
-        if kept == 0:
-            return self.behind
-        assert stepper is not None
-        return stepper(self.behind, kept)[0]
+        return kept if kept < self.count else 0
 
-    def solution(self, stepper: Stepper | None) -> Solution:
+    def settle(self, place: Place) -> None:
+        """Says where the last record left a training that was cut."""
+        self.ahead, self.count = place, self.done - self.start
+
+    def solution(self) -> Solution:
         """What there is, evaluated if it was not."""
-        params, state = self.place(stepper)
+        params, state = self.ahead if self.done - self.start == self.count else self.behind
         status = self.status or "steps"
         final: Record = self.records[-1] if self.records else {"errors": {}, **NOTHING}
         if self.records or status != "interrupted":  # else nothing was done, and nothing is worth waiting for

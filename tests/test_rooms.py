@@ -39,6 +39,9 @@ MAY_IMPORT = {
     "history": {"resuming"},
     "stopping": {"options", "problem"},
     "training": {"history", "resuming", "stopping", "stepping", "diagnosis"} | {"optim", "backend", "problem"},
+    "batch": {"backend", "problem", "stepping"},
+    "many": {"history", "stopping", "stepping", "batch", "training", "progress", "solve"}
+    | {"options", "backend", "gramian", "problem"},
     "solve": {"history", "resuming", "stopping", "stepping", "training", "progress"}
     | {"options", "backend", "plan", "optim", "problem"},
     "interop": ABOVE_SOLVE | {"plan", "optim"},
