@@ -25,8 +25,8 @@ from natgrad.options import Checked, NonNegative, Positive, budget
 from natgrad.plan import plan
 from natgrad.problem import Problem
 
-FEWER = 0.75  # rows per parameter up to which K is factored, …
-FAR_FEWER = 0.1  # … and, where it is as large as a G that is not, these: then no sketch has a rank near theirs
+FEWER = 0.75  # rows per parameter up to which K is factored, if they are half as many as the parameters of a G may be
+FAR_FEWER = 0.1  # rows per parameter up to which K is factored however many they are
 
 
 class NGD(Checked):
@@ -75,6 +75,6 @@ FORMS: dict[str, Callable[..., NaturalGradient]] = {"direct": FullNGD, "rows": N
 def fastest(problem: Problem) -> str:
     """The form for a problem on this device: "direct", "rows" or "kernel"."""
     p, q, most = problem.num_parameters, problem.num_rows, tuning.DIRECT_PARAMETERS.here()
-    if suits(problem) and q <= FEWER * p and (q <= most or q <= FAR_FEWER * p):
+    if suits(problem) and q <= FEWER * p and (q <= most / 2 or q <= FAR_FEWER * p):
         return "kernel"
     return "direct" if p <= most else "rows"

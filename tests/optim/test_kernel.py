@@ -10,7 +10,7 @@ import natgrad as ng
 from natgrad.gramian import second_directional
 from natgrad.gramian.base import weighted_features
 from natgrad.optim.direction import System
-from natgrad.optim.kernel import Kernel, Suited
+from natgrad.optim.kernel import Kernel, suits
 from tests.helpers import FAST, energy, flow, poisson, relative
 
 PROBLEMS = {"scalar": lambda: poisson(points=17, boundary=9), "vector": flow}
@@ -109,12 +109,11 @@ def test_a_failed_factorization_is_damped_more():
     assert relative(A @ found.x, A @ dense) < 1e-6
 
 
-def test_the_kernel_is_chosen_where_points_are_fewer():
+def test_the_kernel_suits_where_points_are_fewer_and_the_gradient_is_a_pullback():
     few, many = poisson(points=17, boundary=9), poisson(points=80, boundary=9)
-    assert isinstance(Suited().resolve(few), Kernel)
-    assert isinstance(Suited().resolve(many), ng.PCG)
-    assert isinstance(Suited().resolve(energy(points=5)), ng.PCG)  # no covector
-    assert isinstance(ng.NaturalGradient().direction.resolve(few), Kernel)
+    assert suits(few)
+    assert not suits(many)
+    assert not suits(energy(points=5))  # no covector
 
 
 def test_wrong_options_are_refused():
