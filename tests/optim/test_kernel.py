@@ -23,7 +23,7 @@ def jacobian(problem):
 
 
 def prepared(problem, direction, strategy="jacobian", mu=MU, iteration=0) -> tuple[ng.Gramian, System]:
-    key = jax.random.key(1)
+    key, direction = jax.random.key(1), direction.resolve(problem)
     G = ng.gramian(problem, problem.params, strategy, batch=7 if strategy == "batched" else None)
     state = direction.init(direction.unknowns(problem), problem.dtype, key)
     return G, direction.prepare(G, lambda largest: jnp.asarray(mu), state, key, iteration)[0]
