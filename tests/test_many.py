@@ -113,7 +113,7 @@ def test_checkpoints_name_their_problem():
 
 
 def test_what_all_share_is_there_once():
-    """The evaluation points of equal domains, but no parameters."""
+    """The evaluation points of equal domains, but no weights of networks and no points."""
     from natgrad.batch import Batch
     from natgrad.plan import plan
 
@@ -123,8 +123,11 @@ def test_what_all_share_is_there_once():
     batch = Batch(some, solver, places, 1, False)
     leaves = jax.tree.leaves(some[0])
     single = [new.shape == old.shape for new, old in zip(batch.data, leaves, strict=True)]
-    assert any(single)
-    assert not any(single[: len(jax.tree.leaves(some[0].params))])
+    names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(some[0])]
+    once = {name for name, alone in zip(names, single, strict=True) if alone}
+    assert any(name.startswith(".norms") for name in once)
+    assert not any("weight" in name for name in once if name.startswith(".params"))
+    assert not any(name.startswith(".features[0].inputs") for name in once)
 
 
 @pytest.mark.parametrize(
