@@ -210,9 +210,12 @@ def test_a_block_without_a_share_keeps_its_weight():
 
 
 def test_memory_is_planned_for_the_solver_inside():
-    fitted = plan(ng.Balanced(ng.NystromNGD(max_rank=30)), problem(), 10**9)
-    assert (fitted.solver.memory, fitted.every) == (10**9, None)
-    assert fitted.solver.gramian != "auto"
+    solver, budget = ng.NystromNGD(max_rank=30), 10**9
+    fitted = plan(ng.Balanced(solver), problem(), budget)
+    assert fitted == ng.Balanced(plan(solver, problem(), budget))
+    assert fitted.solver.gramian == "jacobian"
+    with pytest.raises(ValueError, match="more than the 1 kB it may"):
+        plan(ng.Balanced(solver), problem(), 1000)
 
 
 @pytest.mark.parametrize(
