@@ -276,17 +276,16 @@ def partition(network: Network) -> tuple[PyTree, PyTree]:
             "arrays, or ng.Apply(apply, params)"
         )
     check_parameters("the network", leaves)
+    if len(dtypes := sorted({str(leaf.dtype) for leaf in leaves})) > 1:
+        raise ValueError(f"the network's parameters mix the dtypes {', '.join(dtypes)}: use one for all")
     return params, static
 
 
 def check_parameters(whose: str, leaves: Sequence[Array]) -> None:
     """Refuses arrays that are no parameters of a natural gradient."""
-    dtypes = sorted({str(leaf.dtype) for leaf in leaves})
-    if len(dtypes) > 1:
-        raise ValueError(f"{whose}'s parameters mix the dtypes {', '.join(dtypes)}: use one for all")
-    if dtypes[0] not in ("float32", "float64"):
-        hint = "give real and imaginary parts of their own" if "complex" in dtypes[0] else "float32 at the least"
-        raise ValueError(f"{whose}'s parameters must be float64 or float32, got {dtypes[0]}: {hint}")
+    for kind in sorted({str(leaf.dtype) for leaf in leaves} - {"float32", "float64"}):
+        hint = "give real and imaginary parts of their own" if "complex" in kind else "float32 at the least"
+        raise ValueError(f"{whose}'s parameters must be float64 or float32, got {kind}: {hint}")
     if empty := [leaf.shape for leaf in leaves if not leaf.size]:
         raise ValueError(f"{whose} has a parameter of shape {empty[0]}, which holds no number: leave it out")
 
