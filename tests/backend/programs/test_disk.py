@@ -47,7 +47,7 @@ def test_a_program_is_found_again(folder):
 
 
 def test_an_argument_that_is_not_used_counts(folder):
-    """It is not in the program's text, and the program insists on its shape: two problems, equal where they are used."""
+    """It is not in the program's text, and the program insists on its shape."""
     some = lambda pair: jnp.sin(pair[0])
     for length in (3, 4):
         found, origin = run(some, (X, jnp.zeros(length)))
