@@ -30,7 +30,7 @@ test: env        ## the test suite (2 cores, no GPU)
 test-slow: env   ## the checks that take minutes
 	$(BIN)/python -m pytest -m "slow and not attack"
 
-attack: env      ## kill, damage and misuse it as nobody would, and count what comes of it (about 20 minutes)
+attack: env      ## kill, damage and misuse it as nobody would, and count what comes of it (a long while)
 	$(BIN)/python -m pytest tests/attack -m attack -s
 
 lint: env        ## ruff and mypy

@@ -116,6 +116,8 @@ class Kernel(Direction):
             raise ValueError("scaling is an option of Kernel, not of the solver of its q × q system")
 
     def resolve(self, problem):
+        if problem.coupling(problem.params) is not None:
+            raise ValueError("the metric of this problem couples its rows, so that it has no kernel: NystromNGD, say")
         scaling = problem.scaling if self.scaling is None else self.scaling
         inner: Any = self.solver
         if hasattr(inner, "scaling"):

@@ -17,7 +17,7 @@ ROOT = str(Path(__file__).parents[2])
 MEMORY = 8 * 2**30  # bytes of addresses a process may have: what asks for more is not to take the machine down
 
 
-def attack(suite: str, cases: int, processes: int = 2, patience: float = 1800.0) -> Counts:
+def attack(suite: str, cases: int, processes: int = 2, patience: float = 7200.0) -> Counts:
     """All cases of a suite, and what they count."""
     ends = [cases * i // processes for i in range(processes + 1)]
     with ThreadPoolExecutor(processes) as pool:
@@ -30,14 +30,22 @@ def shard(suite: str, start: int, stop: int, patience: float) -> Iterator[Outcom
     while start < stop:
         with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
             words = command(suite, str(start), str(stop), "--file", file.name)
-            done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=patience)
+            code, err = ended(words, patience)
             found = [Outcome(**json.loads(line)) for line in Path(file.name).read_text().splitlines()]
         yield from found
         start += len(found)
         if start < stop:
-            last = " | ".join(done.stderr.splitlines()[-3:])
-            yield Outcome(f"{suite} {start}", "violation", f"the process died with {done.returncode}: {last}")
+            yield Outcome(f"{suite} {start}", "violation", f"the process died with {code}: {err}")
             start += 1
+
+
+def ended(words: list[str], patience: float) -> tuple[object, str]:
+    """How a process ended, and the last it said."""
+    try:
+        done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=patience)
+    except subprocess.TimeoutExpired:
+        return f"no end within {patience} s", ""
+    return done.returncode, " | ".join(done.stderr.splitlines()[-3:])
 
 
 def command(*words: str) -> list[str]:

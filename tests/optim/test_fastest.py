@@ -48,6 +48,8 @@ def test_rows_that_are_coupled_have_no_kernel(most):
     few = ritz()
     assert few.num_rows < few.num_parameters
     assert fastest(few) == "direct"
+    with pytest.raises(ValueError, match=r"couples its rows, so that it has no kernel: NystromNGD, say"):
+        ng.plan(ng.KernelNGD(), few)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ class Program:
         cpu = devices[0].platform == "cpu"
         text = self._lowered.as_text() if cpu else ""
         place = disk.folder() if self.cache and cpu else None
-        name = disk.name(text, self.options, devices) if place is not None else None
+        arguments = [_place(leaf) for leaf in jax.tree.leaves(self.args)]
+        name = disk.name(text, arguments, self.options, devices) if place is not None else None
         path = place / f"{name}{disk.SUFFIX}" if place is not None and name is not None else None
         run = disk.load(path, self._lowered, devices) if path is not None else None
         origin = "disk"

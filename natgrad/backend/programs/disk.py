@@ -110,13 +110,16 @@ def own_folder() -> Path | None:
         return None
 
 
-def name(text: str, options: dict[str, Any], devices: list[Any]) -> str | None:
-    """The name of the entry of a program (StableHLO); None where it calls back into this process."""
+def name(text: str, arguments: list[Any], options: dict[str, Any], devices: list[Any]) -> str | None:
+    """The name of the entry of a program (StableHLO); None where it calls back into this process.
+
+    An argument that the program does not use is not in its text, and the program still insists on its shape.
+    """
     if "callback" in text:
         return None
     places = [(device.id, device.process_index, device.device_kind) for device in devices]
     digest = hashlib.sha256(text.encode())
-    digest.update(repr((surroundings.everywhere(), sorted(options.items()), places)).encode())
+    digest.update(repr((surroundings.everywhere(), arguments, sorted(options.items()), places)).encode())
     return digest.hexdigest()
 
 

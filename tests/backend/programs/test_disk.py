@@ -46,6 +46,15 @@ def test_a_program_is_found_again(folder):
     assert not list(folder.glob("*.part"))
 
 
+def test_an_argument_that_is_not_used_counts(folder):
+    """It is not in the program's text, and the program insists on its shape."""
+    some = lambda pair: jnp.sin(pair[0])
+    for length in (3, 4):
+        found, origin = run(some, (X, jnp.zeros(length)))
+        assert origin == "new"
+        np.testing.assert_array_equal(found, jnp.sin(X))
+
+
 @pytest.mark.parametrize("damage", ["truncated", "emptied", "a bit turned", "another's content"])
 def test_a_damaged_entry_is_compiled_and_written_again(folder, damage):
     first, _ = run()
