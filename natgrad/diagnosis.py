@@ -4,6 +4,9 @@
                           training, and not small against what the run began with. The network fits its points, and
                           does as it likes between them.
 
+    the same for energies Σ w |e(u, x)| at independent points is twice that at the points of training: the network finds
+                          energy below the minimum between its points
+
     u of another size     its root mean square is 20 times that of the network at the start, or a twentieth: the last
                           layer must grow or shrink before anything else can be learned
 
@@ -15,7 +18,7 @@ steps ago, with medians over these steps:
     rank at its cap       the same, and ℓ = ℓ_max: the preconditioner does not reach down to μ
 
 All of them are ratios, so that units do not matter. An energy is not zero at its minimum: that it no longer falls is no
-stall, and its value at other points differs by the error of the quadrature, so of energies nothing is said.
+stall, and of energies nothing more is said.
 """
 
 import math
@@ -28,6 +31,7 @@ import numpy as np
 from natgrad.problem import Problem
 
 FAR = 100.0  # V / T; good runs of the zoo end at 1 to 250, advection on too few points at 10⁴ and more
+BEYOND = 2.0  # Σ w |e| elsewhere, over that at its own points; in the zoo it is 0.9 to 1.1, a wrong minimum has 3
 SMALL = 1e-4  # V / max L, a residual of a hundredth of the first one; there 10⁻⁹ or less, and about 1 (docs/stalls.md)
 # A stall: the share of the steps that is looked at, their least number, and what counts as a fall.
 WINDOW, FEWEST, GAIN = 0.1, 5, 0.1
@@ -41,7 +45,7 @@ Records = Sequence[Mapping[str, Any]]
 
 def diagnose(records: Records, problem: Problem, solver: Any) -> tuple[str, ...]:
     """Short sentences about a run that ended; none where all is well."""
-    found = [exhausted(records), misfit(records)]
+    found = [exhausted(records), between(records), misfit(records)]
     if problem.least_squares and stalled(records, float(jnp.finfo(problem.dtype).eps)):
         last = records[-window(records) :]
         found += [held(last), capped(last, *caps(solver))]
@@ -60,6 +64,17 @@ def exhausted(records: Records) -> str | None:
     return (
         f"{EXHAUSTED}: the loss at other points is {validation:.1e}, {times} the {training:.1e} at those of training; "
         "take more, fresh ones at every step (lambda key: domain.interior(n, key=key)), or shorter times"
+    )
+
+
+def between(records: Records) -> str | None:
+    """Whether an energy, when it was last evaluated, was of another size at other points."""
+    known = [record["elsewhere"] for record in records if math.isfinite(record.get("elsewhere", math.nan))]
+    if not known or known[-1] < BEYOND:
+        return None
+    return (
+        f"{EXHAUSTED}: the energy at other points is {known[-1]:.1f} times as large as at those of training, where the "
+        "network has found a minimum that is none; take more points, or a smaller network"
     )
 
 

@@ -20,8 +20,9 @@ class History(Mapping):
     `loss` is the loss after each step, with the weights of that step, and `change` what the step did to it, without the
     cancellation of subtracting two losses; `time` counts seconds of stepping. `validation` is the loss at independent
     points, of the blocks that can be drawn again, and `training` the loss of the same blocks at their own points;
-    `size` is that of u over the size of the network at the start. These and the errors are NaN at steps where they were
-    not evaluated. `weights` has those of the blocks, by name, where some are "auto".
+    `elsewhere` is the size Σ w |e| of an energy at independent points over that at its own; `size` is that of u over
+    the size of the network at the start. These and the errors are NaN at steps where they were not evaluated. `weights`
+    has those of the blocks, by name, where some are "auto".
     """
 
     def __init__(self, records: list[dict[str, Any]]):
@@ -96,4 +97,5 @@ class Solution:
 
 def evaluated(record: Mapping[str, Any]) -> bool:
     """Whether a step's record has what is evaluated now and then: errors, or the validation loss."""
-    return bool(record["errors"]) or math.isfinite(record.get("validation", math.nan))
+    checks = (record.get(name, math.nan) for name in ("validation", "elsewhere"))
+    return bool(record["errors"]) or any(map(math.isfinite, checks))

@@ -24,7 +24,7 @@ from natgrad.stepping import Place, Stepper, without_weak_types
 from natgrad.stopping import Stop
 
 # In the record of a step that was not evaluated.
-NOTHING = {"validation": math.nan, "training": math.nan, "size": math.nan}
+NOTHING = {"validation": math.nan, "training": math.nan, "elsewhere": math.nan, "size": math.nan}
 Record = dict[str, Any]
 
 

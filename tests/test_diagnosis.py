@@ -98,6 +98,33 @@ def test_exhausted_points_whatever_the_units(validation, training, told, factor)
     assert [sentence.partition(":")[0] for sentence in found] == ["points exhausted"] * told
 
 
+@pytest.mark.parametrize(("elsewhere", "told"), [(3.06, True), (1.1, False), (math.nan, False)])
+def test_an_energy_of_another_size_between_its_points_is_told(elsewhere, told):
+    found = diagnose(records(stall=False, elsewhere=elsewhere), PROBLEM, ng.NystromNGD())
+    assert len(found) == told
+    start = "points exhausted: the energy at other points is 3.1 times as large"
+    assert all(sentence.startswith(start) and "\n" not in sentence for sentence in found)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_a_minimum_between_the_points_is_told():
+    """−u'' = f by its energy at eight points, which hold a network of forty parameters by nothing."""
+    line = ng.Interval(0.0, 1.0)
+    density = lambda u, x: 0.5 * jnp.sum(ng.gradient(u, x) ** 2) - jnp.pi**2 * jnp.sin(jnp.pi * x[0]) * u(x)
+
+    def train(points):
+        network = ng.HardBoundary(ng.MLP(1, 1, 13, 1, key=jax.random.key(0)), lambda x: x[0] * (1 - x[0]))
+        block = ng.Energy(density, line.interior(points, rule="gauss"), metric=ng.metrics.EnergyNorm())
+        problem = ng.EnergyMinimization(network, interior=block, exact=lambda x: jnp.sin(jnp.pi * x[0]))
+        return ng.solve(problem, ng.FullNGD(), steps=60, progress=False)
+
+    wrong, right = train(4), train(60)
+    assert wrong.errors["h1"] > 0.1 > 1e-2 > right.errors["h1"]
+    assert wrong.diagnosis[0].startswith("points exhausted: the energy at other points")
+    assert right.diagnosis == ()
+    assert right.history.elsewhere[-1] == pytest.approx(1.0, abs=0.1)
+
+
 SOLVER = ng.NystromNGD(max_rank=50, maxiter=20)
 STUCK = {"rank": 50, "inner_iterations": 40, "inner_residual": 0.3, "guard": 1.0}
 

@@ -1,6 +1,7 @@
 """Energy problems: L(θ) = Σ_blocks Σ_i w_i e(u_θ, x_i), with a metric of their own (Deep Ritz, Newton, Sobolev)."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -17,6 +18,7 @@ from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.least_squares import check_data
 from natgrad.problem.metrics import Metric
 from natgrad.problem.units import check_units
+from natgrad.problem.validation import Validation, independent, validation
 
 
 class Energy(eqx.Module):
@@ -61,8 +63,9 @@ class Energy(eqx.Module):
 class EnergyMinimization(Problem):
     """Σ w e(u, x) over named blocks, minimized in the metric the blocks give.
 
-    An energy has no validation loss: it is not zero at the solution, so that energies at other points differ by the
-    error of the quadrature, and their ratio says nothing. Give `exact`, or compare energies at two sets of points.
+    An energy has no validation loss: it is not zero at the solution. What is compared is its size Σ w |e(u, x)| at
+    independent points with that at its own (`elsewhere` in the history). Their ratio is 1, to the error of the
+    quadratures, until the network finds energy below the minimum between its points.
 
     problem = ng.EnergyMinimization(
         network,
@@ -76,6 +79,9 @@ class EnergyMinimization(Problem):
     features: tuple[Features, ...]
     norms: ErrorNorms | None
     energies: tuple[Energy, ...]
+    #: The blocks that can be drawn again, at independent points, with √(2|e|) for a residual; and which these are.
+    elsewhere: Validation | None
+    redrawn: tuple[bool, ...] = eqx.field(static=True)
     least_squares: ClassVar[bool] = False
 
     def __init__(
@@ -111,6 +117,30 @@ class EnergyMinimization(Problem):
                 _check_scalar(name, between, network, _row(block), "difference of the energy", HINTS)
         check_units(network, [(name, b.density, (b.points.x, *b.data)) for name, b in blocks.items()])
         self.norms = evaluation_norms(exact, evaluation, [b.points for b in self.energies], network, self.dtype)
+        sizes = [
+            Features(name, (b.points.x, *b.data), b.points.weights, 1, _Magnitude(b.density))
+            for name, b in blocks.items()
+        ]
+        others = [
+            partial(independent, b.points, None, None if b.data else lambda points: (), 1.0) for b in self.energies
+        ]
+        self.elsewhere = validation(sizes, others, self.dtype)
+        found = {block.name for block in self.elsewhere.blocks} if self.elsewhere is not None else set()
+        self.redrawn = tuple(name in found for name in blocks)
+
+    @property
+    def validated(self) -> bool:
+        return self.elsewhere is not None
+
+    def validate(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+        """`elsewhere`: Σ w |e| at independent points over that at the points of training."""
+        if self.elsewhere is None:
+            return {}
+        u, own = self.network(params), jnp.zeros((), self.dtype)
+        for block in (b for b, redrawn in zip(self.energies, self.redrawn, strict=True) if redrawn):
+            values = jax.vmap(lambda *row, e=block.density: jnp.abs(e(u, *row)))(block.points.x, *block.data)
+            own += block.points.weights @ values
+        return {"elsewhere": self.elsewhere.loss(u) / add_up(own)}
 
     def loss(self, params: PyTree) -> Float[Array, ""]:
         u = self.network(params)
@@ -164,6 +194,16 @@ def _features(name: str, block: Energy, network: Network) -> Features:
         evaluate=_Operator(features),
         density=metric.density,
     )
+
+
+class _Magnitude:
+    """`evaluate` of the size of a density: half the square of √(2|e|) is |e|."""
+
+    def __init__(self, density: Callable):
+        self.density = density
+
+    def __call__(self, u: Network, frozen: Network, *row: Array) -> Float[Array, " 1"]:
+        return jnp.sqrt(2 * jnp.abs(jnp.reshape(self.density(u, *row), (1,))))
 
 
 class _Operator:

@@ -96,15 +96,32 @@ def test_fresh_points_are_validated_by_other_keys():
     assert float(built.validate(built.params)["validation"]) == pytest.approx(by_hand(built), rel=0.15)
 
 
-def test_what_has_no_points_or_no_zero_has_no_validation():
-    energy = ng.EnergyMinimization(
-        ng.MLP(2, 1, 4, 1, key=jax.random.key(0)),
-        interior=ng.Energy(lambda u, x: u(x) ** 2 - u(x), inside(), metric=ng.metrics.L2()),
-    )
+def quadratic(points, density=lambda u, x: u(x) ** 2 - u(x), **options):
+    network = ng.MLP(2, 1, 4, 1, key=jax.random.key(0))
+    return ng.EnergyMinimization(network, interior=ng.Energy(density, points, metric=ng.metrics.L2(), **options))
+
+
+def test_what_has_no_points_to_draw_again_has_no_validation():
     function = ng.ResidualFunction(lambda theta: theta**2 - 1, jnp.ones(3))
-    for built in (energy, function):
+    own = quadratic(inside(9).x)
+    with_data = quadratic(inside(9), lambda u, x, f: u(x) ** 2 - f * u(x), data=jnp.ones(9))
+    for built in (function, own, with_data):
         assert not built.validated
         assert built.validate(built.params) == {}
+
+
+def test_the_size_of_an_energy_is_compared_with_that_at_other_points():
+    """1 for a density that its points resolve; far above where it vanishes at these alone."""
+    points = SQUARE.interior(64, rule="gauss")
+    built = quadratic(points)
+    assert float(built.validate(built.params)["elsewhere"]) == pytest.approx(1.0, abs=0.05)
+    comb = lambda u, x: -1e-3 - 1e3 * jnp.min(jnp.sum((x - points.x) ** 2, axis=1)) + 0 * u(x)
+    built = quadratic(points, comb)
+    values = jax.vmap(lambda x: abs(comb(lambda x: 0.0, x)))
+    (block,) = built.elsewhere.blocks
+    own, other = points.weights @ values(points.x), block.weights @ values(block.inputs[0])
+    assert other > 10 * own
+    assert float(built.validate(built.params)["elsewhere"]) == pytest.approx(float(other / own), rel=1e-10)
 
 
 def test_a_peak_between_the_points_is_seen():
