@@ -31,7 +31,7 @@ def check_strategy(strategy: str, batch: int | None) -> None:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"unknown Gramian strategy {strategy!r}: choose one of {', '.join(known)}{hint}")
     if batch is not None and (not isinstance(batch, int | np.integer) or batch < 1):
-        raise ValueError(f"batch must be a positive integer, got {batch!r}")
+        raise ValueError(f"batch must be an integer of at least 1, got {batch!r}")
 
 
 @dataclass(frozen=True)
