@@ -9,7 +9,8 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from natgrad.backend.parallel import agree
 from natgrad.backend.xla import on_cpu
-from natgrad.batch import Batch, check_alike
+from natgrad.batch import Batch
+from natgrad.batch import check_alike as check_alike
 from natgrad.gramian.choose import available_memory
 from natgrad.history import Solution
 from natgrad.options import size
