@@ -59,6 +59,7 @@ def run(
     steps: given.Steps = None,
     seed: given.Seed = 0,
     seeds: given.Seeds = None,
+    together: given.Together = False,
     set_: given.Set = None,
     out: given.Out = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
@@ -77,10 +78,12 @@ def run(
 ) -> None:
     """Train a network, and write the run into a folder."""
     from natgrad.experiment.config import Config
-    from natgrad.experiment.many import parse_seeds, train_all
+    from natgrad.experiment.many import check_together, parse_seeds, train_all, train_together
     from natgrad.experiment.single import train_one
     from natgrad.experiment.statuses import exit_code
 
+    if together:
+        check_together(seeds, devices=devices, coordinator=coordinator, num_processes=num_processes)
     setup(cache)
     join(devices, coordinator, process_id, num_processes)
     shared: dict[str, Any] = {
@@ -91,7 +94,8 @@ def run(
     configs = [Config(seed=s, **shared) for s in parse_seeds(seed, seeds)]
     folders = [Path(c.folder) if out is None else out / f"seed{c.seed}" if seeds else out for c in configs]
     how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "plots": plots}
-    results = train_all(configs, folders, **how) if seeds else [train_one(configs[0], folders[0], **how)]
+    train_several = train_together if together else train_all
+    results = train_several(configs, folders, **how) if seeds else [train_one(configs[0], folders[0], **how)]
     raise typer.Exit(max(exit_code(result["status"]) for result in results))
 
 

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxtyping import PRNGKeyArray, PyTree
 
 from natgrad.backend.parallel import agree
 from natgrad.backend.xla import on_cpu
-from natgrad.batch import Batch, check_alike
+from natgrad.batch import Batch
+from natgrad.batch import check_alike as check_alike
 from natgrad.gramian.choose import available_memory
 from natgrad.history import Solution
 from natgrad.options import size
@@ -22,23 +23,40 @@ from natgrad.training import Training
 
 Callback = Callable[[int, dict[str, Any]], Any]
 Checkpoint = Callable[[int, PyTree, Any], Any]
+Ended = Callable[[int, Solution], Any]
+
+
+class Calls(NamedTuple):
+    """What the caller wants to hear; each is called with the number of the problem first."""
+
+    callback: Callback | None
+    checkpoint: Checkpoint | None
+    ended: Ended | None
+
+    def close(self, index: int, run: Training) -> Solution:
+        """The solution of a run that has ended, told to whoever listens."""
+        solution = run.solution()
+        if self.ended is not None:
+            self.ended(index, solution)
+        return solution
 
 
 def solve_many(
     problems: Sequence[Problem],
     solver: Any,
-    steps: int,
+    steps: int | Sequence[int],
     *,
     keys: Sequence[PRNGKeyArray] | None = None,
     params: Sequence[PyTree] | None = None,
-    resume: Sequence[Solution] | None = None,
+    resume: Sequence[Solution | None] | None = None,
     evaluate_every: int = 10,
     target_error: float | None = None,
     target_loss: float | None = None,
-    time_limit: float | None = None,
+    time_limit: float | Sequence[float | None] | None = None,
     patience: int | None = None,
     callback: Callback | None = None,
     checkpoint: Checkpoint | None = None,
+    ended: Ended | None = None,
     progress: bool = True,
     memory: int | float | str | None = None,
     group: int | None = None,
@@ -51,76 +69,79 @@ def solve_many(
         solutions = ng.solve_many(problems, ng.NystromNGD(), steps=100)
 
     Arguments beyond those of `ng.solve`, whose `key`, `params` and `resume` are sequences here, one entry a problem:
+        steps, time_limit: one for all, or one entry a problem.
         callback, checkpoint: called with the number of the problem first.
+        ended: called with the number of a problem and its solution as soon as it has ended.
         memory: what a step of all problems may take, where they are taken at once.
         at_once: one step of all problems at a time, as one program; by default on all devices but processors, where
             the problems are trained one after the other. Then `time` counts the seconds of all of them together.
     """
-    problems = list(problems)
-    if not problems:
-        raise ValueError("solve_many takes at least one problem, got none")
-    for problem in problems:
-        check(problem, solver, steps=steps, evaluate_every=evaluate_every, group=group)
-    check_alike(problems)
-    stop = Stop(target_error, target_loss, time_limit, patience)
-    stop.suits(problems[0])
-    starts = list(zip(*(_each(n, v, len(problems)) for n, v in _named(keys, params, resume)), strict=True))
-    for problem, (_, place, before) in zip(problems, starts, strict=True):
-        check_start(problem, place, before, callback=callback, checkpoint=checkpoint)
-    at_once = (not on_cpu() if at_once is None else at_once) and len(problems) > 1
+    problems, calls = list(problems), Calls(callback, checkpoint, ended)
+    starts = _each(len(problems), keys=keys, params=params, resume=resume)
+    ends = _each(len(problems), steps=_spread(steps, problems), time_limit=_spread(time_limit, problems))
+    stops = [Stop(target_error, target_loss, limit, patience) for _, limit in ends]
+    _check(
+        problems, solver, starts, stops, calls, evaluate_every=evaluate_every, group=group, steps=[n for n, _ in ends]
+    )
+    at_once = taken_at_once(len(problems)) if at_once is None else at_once and len(problems) > 1
     planned = planned_for(problems[0], solver, _share(solver, memory, len(problems)) if at_once else memory)
     runs = [
-        begin(problem, solver, planned, steps, evaluate_every, stop, start, cache)
-        for problem, start in zip(problems, starts, strict=True)
+        begin(problem, solver, planned, count, evaluate_every, stop, start, cache)
+        for problem, (count, _), stop, start in zip(problems, ends, stops, starts, strict=True)
     ]
     for run in runs:
         run.evaluate.program = runs[0].evaluate.program
-    return (_at_once if at_once else _in_turn)(runs, callback, checkpoint, progress, group, cache)
+    return (_at_once if at_once else _in_turn)(runs, calls, progress, group, cache)
 
 
-def _in_turn(
-    runs: Sequence[Training], callback: Callback | None, checkpoint: Checkpoint | None, progress: bool, group, cache
-) -> list[Solution]:
+def taken_at_once(count: int) -> bool:
+    """Whether so many problems are taken at once where nobody says: not by a processor, which one step keeps busy."""
+    return count > 1 and not on_cpu()
+
+
+def _in_turn(runs: Sequence[Training], calls: Calls, progress: bool, group: int | None, cache: bool) -> list[Solution]:
     """One after the other; Ctrl-C ends the one it meets and leaves the rest where they are."""
     solutions: list[Solution] = []
     stepper: Stepper | None = None
     for index, run in enumerate(runs):
-        hear, keep = (None if call is None else partial(call, index) for call in (callback, checkpoint))
+        hear, keep = (None if call is None else partial(call, index) for call in (calls.callback, calls.checkpoint))
         with Progress(run.problem, run.first, run.last, enabled=progress) as display:
             if solutions and solutions[-1].status == "interrupted":
                 run.status = "interrupted"
             else:
                 other = None if stepper is None else stepper.on(run.problem)
                 stepper = train(run, other, hear, keep, display, group, cache)
-            solutions.append(run.solution())
+            solutions.append(calls.close(index, run))
             display.finish(solutions[-1].status, run.records, solutions[-1].diagnosis)
     return solutions
 
 
-def _at_once(
-    runs: Sequence[Training], callback: Callback | None, checkpoint: Checkpoint | None, progress: bool, group, cache
-) -> list[Solution]:
+def _at_once(runs: Sequence[Training], calls: Calls, progress: bool, group: int | None, cache: bool) -> list[Solution]:
     """All in one program; shown is the first that is still on its way."""
     batch = None
+    solutions: dict[int, Solution] = {}
     shown = Progress(runs[0].problem, runs[0].first, runs[0].last, enabled=progress)
     with shown as display:
         try:
             batch = Batch([r.problem for r in runs], runs[0].solver, [r.ahead for r in runs], group, cache)
             compile_programs(batch.program, runs, display)
             pace = None
-            while any(run.left for run in runs):
-                pace = _round(batch, runs, pace, callback, display)
+            while moving := [index for index, run in enumerate(runs) if run.left]:
+                pace = _round(batch, runs, pace, calls.callback, display)
                 _settle(batch, runs)
-                for index, run in enumerate(runs):
-                    if checkpoint is not None and not run.status and run.count:
-                        checkpoint(index, *run.ahead)
+                for index in moving:
+                    if calls.checkpoint is not None and not runs[index].status:
+                        calls.checkpoint(index, *runs[index].ahead)
+                    if not runs[index].left:
+                        solutions[index] = calls.close(index, runs[index])
         except KeyboardInterrupt:
             for run in runs:
                 run.status = run.status if run.status or not run.left else "interrupted"
         _settle(batch, runs)
-        solutions = [run.solution() for run in runs]
+        for index in sorted({*range(len(runs))} - {*solutions}):
+            solutions[index] = calls.close(index, runs[index])
         display.finish(solutions[0].status, runs[0].records, solutions[0].diagnosis)
-    return solutions
+    return [solutions[index] for index in range(len(runs))]
 
 
 def _round(
@@ -151,18 +172,34 @@ def _settle(batch: Batch | None, runs: Sequence[Training]) -> None:
                 run.settle(place)
 
 
-def _named(keys: Any, params: Any, resume: Any) -> list[tuple[str, Any]]:
-    return [("keys", keys), ("params", params), ("resume", resume)]
+def _check(
+    problems: Sequence[Problem], solver: Any, starts: Sequence[Any], stops: Sequence[Stop], calls: Calls, *,
+    steps: Sequence[int], evaluate_every: int, group: int | None,
+) -> None:  # fmt: skip
+    """ValueError where these cannot be trained, or not together."""
+    if not problems:
+        raise ValueError("solve_many takes at least one problem, got none")
+    for problem, count in zip(problems, steps, strict=True):
+        check(problem, solver, steps=count, evaluate_every=evaluate_every, group=group)
+    check_alike(problems)
+    for problem, stop, (_, place, before) in zip(problems, stops, starts, strict=True):
+        stop.suits(problem)
+        check_start(problem, place, before, **calls._asdict())
 
 
-def _each(name: str, values: Any, count: int) -> list[Any]:
-    """One value a problem."""
-    if values is None:
-        return [None] * count
-    values = list(values)
-    if len(values) != count:
-        raise ValueError(f"{name} must have one entry for each of the {count} problems, got {len(values)}")
-    return values
+def _spread(value: Any, problems: Sequence[Problem]) -> Any:
+    """One value a problem where there is one for all."""
+    return value if isinstance(value, list | tuple) else [value] * len(problems)
+
+
+def _each(count: int, **given: Any) -> list[tuple[Any, ...]]:
+    """For each problem its entries of some sequences, None where there is no sequence."""
+    columns = []
+    for name, values in given.items():
+        columns.append([None] * count if values is None else list(values))
+        if len(columns[-1]) != count:
+            raise ValueError(f"{name} must have one entry for each of the {count} problems, got {len(columns[-1])}")
+    return list(zip(*columns, strict=True))
 
 
 def _share(solver: Any, memory: int | float | str | None, count: int) -> int:

@@ -108,6 +108,18 @@ def test_seeds(here, capsys):
     assert not (here / "runs" / "seed2").exists()
 
 
+def test_seeds_together(here, capsys):
+    words = ["run", "poisson3d", "--optimizer", "adam", *TINY, "--steps", 3, "--no-plots", "--out", "runs"]
+    words.append("--together")
+    assert natgrad(*words, "--seeds", "0:2") == 0
+    assert "adam, seeds 0, 1" in capsys.readouterr().out
+    assert [json.loads((here / "runs" / f"seed{k}" / "result.json").read_text())["steps"] for k in (0, 1)] == [3, 3]
+    for more in ([], ["--seeds", "0:2", "--devices", 2], ["--seeds", "1:3"]):
+        assert natgrad(*words, *more) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert not (here / "runs" / "seed2").exists()
+
+
 def test_compare_reuses_what_is_there(here, capsys):
     words = ["compare", "poisson3d", *TINY, "--steps", 4, "--no-plots"]
     assert natgrad(*words, "--optimizers", "adam") == 0

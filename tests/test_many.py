@@ -160,3 +160,33 @@ def test_other_equations_are_refused():
 def test_one_entry_a_problem(name):
     with pytest.raises(ValueError, match=f"{name} must have one entry for each of the 3 problems, got 1"):
         many(1, **{name: [None]})
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_lengths_of_their_own(at_once):
+    """Each ends after its own steps, is told then and there, and is checkpointed while it goes on alone."""
+    told, kept = [], []
+    solutions = many(
+        [3, 8, 5],
+        solver=ng.Adam(),
+        at_once=at_once,
+        group=1,
+        ended=lambda index, solution: told.append((index, solution.steps)),
+        checkpoint=lambda index, params, state: kept.append(index),
+    )
+    assert [s.steps for s in solutions] == [3, 8, 5]
+    assert told == ([(0, 3), (2, 5), (1, 8)] if at_once else [(0, 3), (1, 8), (2, 5)])
+    assert [kept.count(index) for index in range(3)] == [3, 8, 5]
+    whole = many(8, solver=ng.Adam(), at_once=at_once, group=1)
+    np.testing.assert_array_equal(solutions[2].history.loss, whole[2].history.loss[:5])
+
+
+def test_time_limits_of_their_own():
+    solutions = many(8, solver=ng.Adam(), at_once=False, group=1, time_limit=[None, 1e-9, None])
+    assert [(s.status, s.steps) for s in solutions] == [("steps", 8), ("time", 1), ("steps", 8)]
+
+
+@pytest.mark.parametrize("name", ["steps", "time_limit"])
+def test_one_length_for_all_or_one_each(name):
+    with pytest.raises(ValueError, match=f"{name} must have one entry for each of the 3 problems, got 2"):
+        many(**{"steps": 1, name: [1, 2]})

@@ -46,7 +46,7 @@ MAY_IMPORT = {
     | {"options", "backend", "plan", "optim", "problem"},
     "interop": ABOVE_SOLVE | {"plan", "optim"},
     "zoo": {"extras", "options", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
-    "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo"},
+    "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "many", "zoo"},
     "cli": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo", "experiment"},
     "__main__": {"extras", "cli"},
 }

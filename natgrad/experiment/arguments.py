@@ -21,6 +21,10 @@ Recipe = Annotated[
 Steps = Annotated[int | None, typer.Option(help="Stop after this many iterations. The preset has the default.")]
 Seed = Annotated[int, typer.Option(help="The seed of the network, the points and the solver.")]
 Seeds = Annotated[str | None, typer.Option(help="Do one run for each of these seeds: 0:10 or 0,3,5.")]
+Together = Annotated[
+    bool,
+    typer.Option("--together", help="Train all seeds by one program: at the same time on a GPU, in turn on a CPU."),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the problem or the optimizer: width=16."),

@@ -20,7 +20,7 @@ from natgrad.backend.parallel import devices, shard
 from natgrad.experiment import optimizers
 from natgrad.experiment.files import plain
 from natgrad.experiment.settings import parse, split
-from natgrad.gramian.choose import size_in_words
+from natgrad.gramian.choose import available_memory, size_in_words
 from natgrad.optim.balance import balance
 from natgrad.options import size
 from natgrad.problem import Problem
@@ -92,8 +92,11 @@ class Prepared:
     rows: int  # those that fill up the devices aside
 
 
-def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
-    """Checks a config and builds its problem and solver; `known` is the config.json of the run to be resumed."""
+def prepare(config: Config, known: dict[str, Any] | None = None, share: int = 1) -> Prepared:
+    """Checks a config and builds its problem and solver; `known` is the config.json of the run to be resumed.
+
+    So many runs `share` the memory.
+    """
     known = known or {}
     solver, record = resolve(config, known)
     problem = _build(config, record["options"]["problem"])
@@ -101,7 +104,7 @@ def prepare(config: Config, known: dict[str, Any] | None = None) -> Prepared:
         raise ValueError(f"--target-error needs an exact solution, and {config.problem} has none")
     mesh = devices(config.devices) if config.devices is not None or jax.process_count() > 1 else None
     rows, problem = problem.num_rows, problem if mesh is None else shard(problem, mesh)
-    budget = None if config.memory is None else _left(config.memory, problem)
+    budget = _budget(config.memory, problem, share)
     solver = optimizers.planned(solver, problem, budget, known.get("plan"))
     record |= {"format": FORMAT, "plan": optimizers.record_of(solver)}
     record = plain(_finite(record)) | {"dtype": str(problem.dtype)}
@@ -225,13 +228,16 @@ def _check_known(name: str, benchmark: zoo.Benchmark) -> None:
         raise ValueError(f"unknown option {name!r} of {benchmark.name}: {suggest(name, benchmark.options)}")
 
 
-def _left(memory: str, problem: Problem) -> int:
-    """What a budget leaves for the arrays of a step on a device, beside those of the problem."""
+def _budget(memory: str | None, problem: Problem, share: int) -> int | None:
+    """What a budget leaves each run for the arrays of a step on a device, beside those of the problem."""
+    if memory is None:
+        return None if share == 1 else available_memory() // share
     arrays = [leaf for leaf in jax.tree.leaves(problem) if isinstance(leaf, jax.Array)]
     held = sum(shard.data.nbytes for array in arrays for shard in array.addressable_shards[:1])
-    budget = size("--memory", memory)
+    budget = size("--memory", memory) // share
     if held >= budget:
-        raise ValueError(f"--memory {memory} is less than the problem's own arrays, {size_in_words(held)}")
+        runs = f" for each of {share} runs" if share > 1 else ""
+        raise ValueError(f"--memory {memory} is{runs} less than the problem's own arrays, {size_in_words(held)}")
     return budget - held
 
 

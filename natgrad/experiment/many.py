@@ -9,9 +9,9 @@ from natgrad.backend.parallel import by_first, first
 from natgrad.experiment.config import Config, asked, difference, resolve
 from natgrad.experiment.folder import Folder
 from natgrad.experiment.recovery import proven
-from natgrad.experiment.run import begun
+from natgrad.experiment.run import begun, run_together
 from natgrad.experiment.runs import load
-from natgrad.experiment.single import speaker, train_one
+from natgrad.experiment.single import present, speaker, train_one, voices
 from natgrad.experiment.tables import document
 
 MOST = 10_000  # runs of one command
@@ -52,6 +52,29 @@ def train_all(
         by_first(partial(_look, folder, resume, force))
         resolve(config, {})
     return [*_train(configs, folders, [resume] * len(configs), force, quiet, plots)]
+
+
+def train_together(
+    configs: Sequence[Config], folders: Sequence[Path], *, resume: bool, force: bool, quiet: bool, plots: bool
+) -> list[dict[str, Any]]:
+    """As `train_all`, all of them by one program; pictures come when all have ended."""
+    voice = voices(quiet)
+    seeds = ", ".join(str(config.seed) for config in configs)
+    voice["say"](f"{configs[0].optimizer}, seeds {seeds}{''.join(', ' + s for s in configs[0].settings)}")
+    results = run_together(configs, folders, resume=resume, force=force, **voice)
+    stopped = any(result["status"] == "interrupted" for result in results)
+    for folder, result in zip(folders, results, strict=True):
+        present(folder, result, quiet=quiet, plots=plots and not stopped)
+    return results
+
+
+def check_together(seeds: str | None, **others: Any) -> None:
+    """ValueError where --together makes no sense beside the other options."""
+    if seeds is None:
+        raise ValueError("--together trains several seeds: give them, as in --seeds 0:10, or leave --together out")
+    if given := [name for name, value in others.items() if value is not None]:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ValueError(f"--together trains on one device, and {option} is for several: give one of the two")
 
 
 def train_missing(

@@ -7,8 +7,9 @@ checkpoint. The folder is locked before it is looked at, and all is checked befo
 
 import math
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,8 @@ from natgrad.experiment.journal import Journal, matches, read
 from natgrad.experiment.recovery import proven, readable, recover, result_of
 from natgrad.experiment.statuses import FINAL, PAUSED
 from natgrad.experiment.summary import summary
-from natgrad.experiment.training import train
+from natgrad.experiment.training import Opened, train
+from natgrad.many import check_alike, taken_at_once
 from natgrad.solve import History, Solution
 
 FILES = ("config.json", "history.jsonl", "result.json")
@@ -49,36 +51,131 @@ def run(
 
     `say` tells what happens, `warn` what is wrong, whether `quiet` or not.
     """
-    folder = Path(folder)
+    return run_together([config], [folder], resume=resume, force=force, quiet=quiet, say=say, warn=warn)[0]
+
+
+def run_together(
+    configs: Sequence[Config],
+    folders: Sequence[Path],
+    *,
+    resume: bool = False,
+    force: bool = False,
+    quiet: bool = False,
+    say: Say = print,
+    warn: Say = warn,
+) -> list[dict[str, Any]]:
+    """As `run`, for several runs of one shape (seeds, say), by `natgrad.solve_many`; each has its own folder.
+
+    All are locked and checked before anything is written. Runs that are finished are left out.
+    """
     if resume and force:
         raise ValueError("--resume goes on with a run and --force starts it over: give one of the two")
+    tell = [_named(config, configs, say, warn) for config in configs]
+    share = len(configs) if taken_at_once(len(configs)) else 1
     with ExitStack() as stack:
-        home: Any = by_first_alone(lambda: stack.enter_context(held(folder, "run", proven if resume else None)))
-        known = by_first(lambda: begun(home, resume, force, warn))
-        prepared = prepare(config, known)
-        if known is not None:
-            check_same(folder, prepared, known, warn)
-            if (done := by_first(lambda: finished(folder, prepared.record, known, warn))) is not None:
-                say(f"{folder} is finished ({done['status']} after {done['steps']} steps): nothing to resume")
-                return done
-        key = keys(config.seed).solver
-        start, kept, length = (None, [], 0) if known is None else last_checkpoint(home, prepared, key, say, warn)
-        journal = by_first_alone(lambda: open_files(home, prepared.record, length, fresh=known is None))
-        writer = checkpoints.Writer(home, prepared.record, kept)
-        try:
-            if start is not None and over(start, prepared.record, known):
-                solution = start
-            else:
-                solution = train(prepared, key, start, journal, writer, quiet)
-        finally:
-            if journal is not None:
-                journal.close()
-        result = summary(prepared, solution, writer)
-        if home is not None:
-            home.write("result.json", dumps(result, indent=2), "\n")
-    for sentence in result["diagnosis"] if quiet else ():  # else the display has said it
-        warn(sentence)
-    return result
+        found = [
+            look(stack, config, Path(folder), share, resume, force, *told)
+            for config, folder, told in zip(configs, folders, tell, strict=True)
+        ]
+        left = [one for one in found if one.result is None]
+        check_together([one for one in left if not one.complete])
+        count = sum(not one.complete for one in left)
+        together = len(configs) if taken_at_once(count) else None
+        pairs = [(one, stack.enter_context(opened(one, together))) for one in left]
+        for one, files in pairs:
+            if one.complete:
+                close(one, files, one.start)
+        going = [(one, files) for one, files in pairs if not one.complete]
+        if going:
+            train([files for _, files in going], quiet, lambda index, solution: close(*going[index], solution))
+    shown = [one for one, _ in (going[:1] if together else going)]  # by the display, with their diagnosis
+    for one, (_, complain) in zip(found, tell, strict=True):
+        for sentence in one.result["diagnosis"] if one in left and (quiet or one not in shown) else ():
+            complain(sentence)
+    return [one.result for one in found]
+
+
+def _named(config: Config, configs: Sequence[Config], *tell: Say) -> list[Say]:
+    """What tells of a run: beside others, by its seed."""
+    if len(configs) == 1:
+        return list(tell)
+    return [lambda text, say=say: say(f"seed {config.seed}: {text}") for say in tell]  # type: ignore[misc]
+
+
+@dataclass(eq=False)
+class Found:
+    """A run whose folder is locked and fits it, before anything is written."""
+
+    folder: Path
+    home: Any  # the first process's alone
+    prepared: Prepared
+    known: dict[str, Any] | None
+    key: Any
+    start: Solution | None = None
+    kept: Sequence[Path] = ()
+    length: int = 0  # of the history at the start
+    result: Any = None  # result.json
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to do but to write the result."""
+        return self.start is not None and over(self.start, self.prepared.record, self.known)
+
+
+def look(
+    stack: ExitStack, config: Config, folder: Path, share: int, resume: bool, force: bool, say: Say, warn: Say
+) -> Found:
+    """Locks a folder and checks all of a run; one that is finished comes with its result."""
+    home: Any = by_first_alone(lambda: stack.enter_context(held(folder, "run", proven if resume else None)))
+    known = by_first(lambda: begun(home, resume, force, warn))
+    prepared = prepare(config, known, share)
+    one = Found(folder, home, prepared, known, keys(config.seed).solver)
+    if known is not None:
+        check_same(folder, prepared, known, warn)
+        if (done := by_first(lambda: finished(folder, prepared.record, known, warn))) is not None:
+            say(f"{folder} is finished ({done['status']} after {done['steps']} steps): nothing to resume")
+            one.result = done
+        else:
+            one.start, one.kept, one.length = last_checkpoint(home, prepared, one.key, say, warn)
+    return one
+
+
+def check_together(runs: Sequence[Found]) -> None:
+    """ValueError where runs differ in more than their arrays and their lengths."""
+    said = [
+        {"--evaluate-every": record["evaluate_every"], "--target-error": record["target_error"], **record["plan"]}
+        for record in (one.prepared.record for one in runs)
+    ]
+    for one, words in zip(runs, said, strict=True):
+        for name in (name for name in {**words, **said[0]} if words.get(name) != said[0].get(name)):
+            raise ValueError(
+                f"{one.folder} and {runs[0].folder} do not go together ({name} is {words.get(name)} and "
+                f"{said[0].get(name)}): leave --together out"
+            )
+    if runs:
+        check_alike([one.prepared.problem for one in runs])
+
+
+@contextmanager
+def opened(one: Found, together: int | None) -> Iterator[Opened]:
+    """The run with its files open; where so many were started to be taken at once, config.json says it ever after."""
+    record, before = one.prepared.record, (one.known or {}).get("together")
+    if number := before if one.complete or together is None else together:
+        record["together"] = number
+    journal = by_first_alone(lambda: open_files(one.home, record, one.length, fresh=one.known is None))
+    try:
+        writer = checkpoints.Writer(one.home, record, one.kept)
+        yield Opened(one.prepared, one.key, one.start, journal, writer)
+    finally:
+        if journal is not None:
+            journal.close()
+
+
+def close(one: Found, files: Opened, solution: Any) -> None:
+    """Writes result.json."""
+    one.result = summary(one.prepared, solution, files.writer)
+    if one.home is not None:
+        one.home.write("result.json", dumps(one.result, indent=2), "\n")
 
 
 def begun(home: Folder, resume: bool, force: bool, warn: Say) -> dict[str, Any] | None:

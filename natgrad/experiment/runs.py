@@ -20,7 +20,7 @@ from natgrad.experiment.recovery import NEEDED, NEEDED_MORE, RESULT, RESULT_MORE
 from natgrad.problem import Problem
 
 FILES = ("config.json", "result.json", "history.jsonl")  # of a run, those that are read
-MACHINE = {"devices": 1, "memory": None}  # what a run may use, by default
+MACHINE = {"devices": 1, "memory": None, "together": None}  # what a run may use, by default
 
 
 @dataclass(frozen=True)

@@ -17,17 +17,30 @@ def speaker(quiet: bool) -> Say:
 
 
 def train_one(config: Config, folder: Path, *, resume: bool, force: bool, quiet: bool, plots: bool) -> dict[str, Any]:
-    """The result of a run. Pictures are drawn where there are none and the run was not stopped by hand."""
-    say, tell = speaker(quiet or not first()), warn if first() else (lambda text: None)
-    result = run(config, folder, resume=resume, force=force, quiet=quiet or not first(), say=say, warn=tell)
+    """The result of a run, with its pictures."""
+    result = run(config, folder, resume=resume, force=force, **voices(quiet))
+    present(folder, result, quiet=quiet, plots=plots)
+    return result
+
+
+def voices(quiet: bool) -> dict[str, Any]:
+    """What speaks in a run: the first process alone."""
+    silent = lambda text: None
+    return {
+        "quiet": quiet or not first(), "say": speaker(quiet or not first()), "warn": warn if first() else silent
+    }  # fmt: skip
+
+
+def present(folder: Path, result: dict[str, Any], *, quiet: bool, plots: bool) -> None:
+    """Says what came of a run. Pictures are drawn where there are none and the run was not stopped by hand."""
+    voice = voices(quiet)
     wanted = plots and result["status"] != "interrupted" and result["steps"]  # who stops a run is in a hurry
     if wanted and first() and not (folder / "plots" / MARKER).exists():
         try:
             draw(folder)
         except ValueError as error:
-            tell(f"no pictures: {error}")
-    say(f"{folder}: {sentence(result)}")
-    return result
+            voice["warn"](f"no pictures: {error}")
+    voice["say"](f"{folder}: {sentence(result)}")
 
 
 def draw(folder: Path) -> list[Path]:

@@ -40,6 +40,7 @@ def summary(prepared: Prepared, solution: Solution, writer: Writer) -> dict[str,
         "device": device_name(),
         "devices": record["devices"],
         "processes": record["processes"],
+        **{name: record[name] for name in ("together",) if name in record},
         "dtype": record["dtype"],
         "versions": record["versions"],
         "command": record["command"],
@@ -63,6 +64,8 @@ def device_name() -> str:
 
 def sentence(result: dict[str, Any]) -> str:
     """A result in a line."""
+    if result["status"] == "interrupted" and not result["steps"]:
+        return "interrupted before its first step"
     errors = "".join(f"  {name} {value:.2e}" for name, value in result["errors"].items())
     where = result["plateau"]
     plateau = f"  plateau {where['error']:.2e} at {where['time']:.1f} s" if where["error"] is not None else ""

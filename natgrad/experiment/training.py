@@ -1,9 +1,9 @@
-"""The solve of a run: history, checkpoints and signals around `natgrad.solve`."""
+"""The training of runs: history, checkpoints and signals around `natgrad.solve_many`."""
 
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,55 +11,81 @@ from natgrad.backend.parallel import agree
 from natgrad.experiment.checkpoint import Writer
 from natgrad.experiment.config import Prepared
 from natgrad.experiment.journal import Journal
-from natgrad.solve import Solution, evaluated, solve
+from natgrad.many import solve_many, taken_at_once
+from natgrad.solve import Solution, evaluated
 
 
-def train(
-    prepared: Prepared, key: Any, start: Solution | None, journal: Journal | None, writer: Writer, quiet: bool
-) -> Solution:
-    """Trains from `start` on; a process without a journal writes nothing."""
-    record = prepared.record
-    now: dict[str, Any] = {"step": 0, "time": 0.0, "evaluated": False}
-    done, begun = (start.steps, start.time) if start else (0, 0.0)
-    if start is not None and done:
-        now.update(start.history.records[-1])
-        now["evaluated"] = evaluated(now)
+class Opened:
+    """A run whose files are open: its history and checkpoints as it is trained; without a journal it writes nothing."""
 
-    def save(params: Any, state: Any, status: str | None = None) -> None:
-        if journal is not None and (status is not None or writer.due(now["time"] - begun)):
-            writer.save(now["step"], now["time"], status, journal.mark(), (params, state))
+    def __init__(self, prepared: Prepared, key: Any, start: Solution | None, journal: Journal | None, writer: Writer):
+        self.prepared, self.key, self.start, self.journal, self.writer = prepared, key, start, journal, writer
+        self.now: dict[str, Any] = {"step": 0, "time": 0.0, "evaluated": False, "stopped": False}
+        self.done, self.begun = (start.steps, start.time) if start else (0, 0.0)
+        if start is not None and self.done:
+            self.now.update(start.history.records[-1])
+            self.now["evaluated"] = evaluated(self.now)
 
+    @property
+    def steps(self) -> int:
+        """Those that are left."""
+        return self.prepared.record["steps"] - self.done
+
+    @property
+    def seconds(self) -> float | None:
+        """Those that are left; None where there is no limit."""
+        limit = self.prepared.record["time_limit"]
+        return None if limit is None else limit - self.begun
+
+    def hear(self, entry: dict[str, Any], asked: Callable[[], bool]) -> str | None:
+        """Takes the record of a step; `asked` says whether to stop after it."""
+        self.now.update(entry)
+        self.now["evaluated"] = evaluated(entry)
+        if self.journal is not None:
+            self.journal.append(entry)
+        self.now["stopped"] = bool(agree(asked()))
+        return "interrupted" if self.now["stopped"] else None
+
+    def save(self, params: Any, state: Any, status: str | None = None) -> None:
+        """Writes a checkpoint if one is due; at the end, with a status, always."""
+        now = self.now
+        if self.journal is not None and (status is not None or self.writer.due(now["time"] - self.begun)):
+            self.writer.save(now["step"], now["time"], status, self.journal.mark(), (params, state))
+
+    def end(self, solution: Solution) -> None:
+        """The last record and the last checkpoint."""
+        over = solution.status != "interrupted"
+        out_of_turn = solution.steps and not self.now["evaluated"] and evaluated(solution.history.records[-1])
+        if self.journal is not None and over and out_of_turn:
+            self.journal.amend(solution.history.records[-1])
+        if over or self.now["stopped"]:
+            self.save(solution.params, solution.state, solution.status)
+
+
+def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], Any]) -> None:
+    """Trains runs of one shape; `ended` is called with the number of each and its solution once both are saved."""
     with interruptions() as asked:
 
-        def callback(entry: dict[str, Any]) -> str | None:
-            now.update(entry)
-            now["evaluated"] = evaluated(entry)
-            if journal is not None:
-                journal.append(entry)
-            now["stopped"] = bool(agree(asked()))
-            return "interrupted" if now["stopped"] else None
+        def end(index: int, solution: Solution) -> None:
+            runs[index].end(solution)
+            ended(index, solution)
 
-        left = record["time_limit"] - begun if record["time_limit"] is not None else None
-        solution = solve(
-            prepared.problem,
-            prepared.solver,
-            record["steps"] - done,
-            key=key,
-            resume=start,
+        problems, record = [run.prepared.problem for run in runs], runs[0].prepared.record
+        solve_many(
+            problems,
+            runs[0].prepared.solver,
+            [run.steps for run in runs],
+            keys=[run.key for run in runs],
+            resume=[run.start for run in runs],
             evaluate_every=record["evaluate_every"],
             target_error=record["target_error"],
-            time_limit=left,
-            callback=callback,
-            checkpoint=save,
+            time_limit=[run.seconds for run in runs],
+            callback=lambda index, entry: runs[index].hear(entry, asked),
+            checkpoint=lambda index, params, state: runs[index].save(params, state),
+            ended=end,
             progress=not quiet,
+            memory=sys.maxsize if taken_at_once(len(runs)) else None,  # the plan is made, each run's share in mind
         )
-    ended = solution.status != "interrupted"
-    out_of_turn = solution.steps and not now["evaluated"] and evaluated(solution.history.records[-1])
-    if journal is not None and ended and out_of_turn:
-        journal.amend(solution.history.records[-1])
-    if ended or now.get("stopped"):
-        save(solution.params, solution.state, solution.status)
-    return solution
 
 
 @contextmanager

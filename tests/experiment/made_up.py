@@ -14,7 +14,7 @@ TINY = {"width": 8, "depth": 1, "interior": 60, "boundary": 30}
 def made_up(
     folder: Path, optimizer="nystrom-gaussian", seed=0, problem="poisson3d", steps=100, rate=0.1, floor=1e-4,
     second=0.01, preset="small", recipe="default", status="steps", solver=None, every=5, gap=None, diagnosis=(),
-    late=None, more=(), devices=1, memory=None,
+    late=None, more=(), devices=1, memory=None, together=None,
 ):  # fmt: skip
     """A run whose error falls like exp(−rate k) to its floor, `second` seconds a step, and whose validation loss is
     `gap` times its loss; the folder. In its last quarter the error is `late`, and `more` was set by hand."""
@@ -43,6 +43,7 @@ def made_up(
         "errors": records[-1]["errors"], "compile_time": 1.0, "device": "cpu: none",
         "diagnosis": list(diagnosis),
     }  # fmt: skip
+    config |= {} if together is None else {"together": together}
     config["fingerprint"] = fingerprint(config)
     Folder(folder, "run").claim("config.json", "result.json", "history.jsonl")
     (folder / "config.json").write_text(json.dumps(config))

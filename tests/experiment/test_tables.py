@@ -145,10 +145,12 @@ def test_a_budget_is_a_row(tmp_path):
     made_up(tmp_path / "one")
     made_up(tmp_path / "four", devices=4)
     made_up(tmp_path / "little", memory="1GB")
+    made_up(tmp_path / "ten", together=10)
     assert [g.label for g in group(find([tmp_path]))] == [
         "nystrom-gaussian (devices=4)",
         "nystrom-gaussian (memory=1GB)",
         "nystrom-gaussian",
+        "nystrom-gaussian (together=10)",
     ]
 
 
