@@ -71,7 +71,8 @@ def test_two_processes_are_one_run_and_resume_on_other_numbers(tmp_path, start):
     one, two = tmp_path / "one", tmp_path / "two"
     finish(start(command(one, 9)))
     finish(*together(start, two, 5))
-    assert sorted(path.name for path in two.iterdir()) == ["checkpoint", "config.json", "history.jsonl", "result.json"]
+    files = ["checkpoint", "config.json", "history.jsonl", "natgrad.json", "result.json"]
+    assert sorted(path.name for path in two.iterdir()) == files
     finish(start(command(two, 7, "--resume", "--devices", "3")))
     finish(*together(start, two, 9, "--resume", "--devices", "4"))
     ours, theirs = history(one), history(two)
