@@ -10,7 +10,8 @@ def lobatto(degree: int) -> np.ndarray:
     """The degree + 1 Gauss–Lobatto points of [0, 1], ends included."""
     inner = np.polynomial.legendre.Legendre.basis(degree).deriv().roots()
     points = np.concatenate([[-1.0], np.sort(np.real(inner)), [1.0]])
-    return (points - points[::-1] + 2) / 4
+    upper = (points - points[::-1] + 2)[degree // 2 + 1 :] / 4
+    return np.concatenate([1 - upper[::-1], [0.5] * (degree % 2 == 0), upper])  # symmetric to the last bit
 
 
 def gauss(order: int) -> tuple[np.ndarray, np.ndarray]:

@@ -38,7 +38,10 @@ def test_records_are_added_and_never_replaced(tmp_path):
     keep(tmp_path / "one", archive)  # again: nothing new
     after = content(archive, "*")
     assert before.items() < after.items()
-    assert len(after) == 6
+    files = ("config.json", "history.jsonl", "natgrad.json", "result.json")
+    assert sorted(str(path.relative_to(archive)) for path in after) == [
+        f"{s}/{f}" for s in ("seed0", "seed1") for f in files
+    ]
     assert [run.config["seed"] for run in find([archive])] == [0, 1]
     (tmp_path / "one" / "seed0" / "result.json").write_text("{}")
     with pytest.raises(ValueError, match=r"another seed0/result\.json already"):
