@@ -9,6 +9,7 @@ file already is not run again.
 
 import argparse
 import csv
+import io
 import math
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import natgrad as ng
 from benchmarks.machine import description
 from natgrad import zoo
 from natgrad.experiment.config import keys
+from natgrad.experiment.files import write
 
 FACTOR = 3.0  # times the preset's error, above which a run counts as bad
 COLUMNS = ("problem", "seed", "error", "stated", "loss", "status", "steps", "seconds", "diagnosis", "on")
@@ -70,15 +72,14 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    """The file, whole or not at all."""
+def save(path: Path, rows: list[dict[str, Any]]) -> None:
+    """The table as a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.new")
-    with draft.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
-    draft.replace(path)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS)
+    writer.writeheader()
+    writer.writerows(rows)
+    write(path, text.getvalue())
 
 
 def main() -> None:
@@ -95,7 +96,7 @@ def main() -> None:
         for seed in range(*map(int, options.seeds.split(":"))):
             if (name, seed) not in done:
                 rows.append({key: str(value) for key, value in run(name, seed).items()})
-                write(options.out, rows)
+                save(options.out, rows)
     print(f"{description()}\n{table(rows)}")
 
 
