@@ -36,6 +36,9 @@ TRIANGLE_ROWS = 32  # of a triangle, inverted by substitution
 MENDING = ByDevice(cpu=50, other=400)
 SUM_SLICES = 64  # of A, up to which a sum of them is written out: XLA makes one loop of it
 
+# Loops of a few products, written out: a GPU has them in one graph; a CPU compiles a loop in a tenth of the time.
+WRITTEN_OUT = ByDevice(cpu=False, other=True)
+
 # Rows of the Jacobian. A CPU makes some at a time, up to four times as many points as this while their rows have no
 # more numbers than that (16 MB): no temporary is of the size of A.
 JACOBIAN_POINTS = 64

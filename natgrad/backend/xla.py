@@ -34,9 +34,16 @@ def call(fn: Callable[..., Any], shape: tuple[int, ...], dtype: Any, *args: Arra
 
 
 def compiler_options() -> dict[str, Any]:
-    """On a GPU, products are cuBLAS' as they are: XLA's own kernels, tried out one by one, triple the time of
+    """How programs are compiled, for the device in use.
+
+    On a CPU at LLVM's first level: a tenth to a fifth less to compile than at the second, and steps take as long; level
+    0 compiles in half the time, and its steps take twice as long (docs/notes/2026-11-compile.md).
+    On a GPU, products are cuBLAS' as they are: XLA's own kernels, tried out one by one, triple the time of
     compilation (15 s instead of 4.5 at p = 8641, on an H200), and are not faster in double precision. And loops and
-    branches run there without asking the host, as CUDA graphs: a twelfth of a step."""
+    branches run there without asking the host, as CUDA graphs: a twelfth of a step.
+    """
+    if on_cpu():
+        return {"xla_backend_optimization_level": 1}
     if jax.default_backend() != "gpu":
         return {}
     return {

@@ -66,21 +66,19 @@ def safe_cholesky(
     scale = jnp.max(jnp.abs(A))
     smallest = jnp.finfo(A.dtype).eps * jnp.where(scale > 0, scale, 1.0)
 
-    def factor(s):
-        L = jnp.linalg.cholesky(A + s * eye)
-        return L, jnp.all(jnp.isfinite(jnp.diagonal(L))) & jnp.all(jnp.diagonal(L) > 0)
-
     def failed(carry):
         _, ok, _, n = carry
-        return ~ok & (n < tries) & jnp.isfinite(scale)
+        return ~ok & (n <= tries) & ((n == 0) | jnp.isfinite(scale))
 
-    def grow(carry):
+    def factor(carry):  # the first one in the loop, too: XLA compiles it once
         _, _, s, n = carry
-        s = jnp.maximum(growth * s, smallest)
-        return *factor(s), s, n + 1
+        s = jnp.where(n == 0, s, jnp.maximum(growth * s, smallest))
+        L = jax.lax.linalg.cholesky(A + s * eye, symmetrize_input=False)
+        pivots = jnp.diagonal(L)
+        return L, jnp.all(jnp.isfinite(pivots) & (pivots > 0)), s, n + 1
 
-    shift = jnp.asarray(shift, A.dtype)
-    L, _, used, _ = jax.lax.while_loop(failed, grow, (*factor(shift), shift, jnp.asarray(0)))
+    start = jnp.zeros_like(A), jnp.asarray(False), jnp.asarray(shift, A.dtype), jnp.asarray(0)
+    L, _, used, _ = jax.lax.while_loop(failed, factor, start)
     return L, used
 
 

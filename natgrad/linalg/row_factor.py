@@ -104,9 +104,10 @@ def factor_preconditioner(V: Float[Array, "m p"], H: Float[Array, "m m"], mu: Sc
 
 def _dominant(product: Callable[[Array], Array], x: Array, iterations: int) -> Array:
     """The largest eigenvalue, from below."""
-    norm = jnp.zeros((), x.dtype)
-    for _ in range(iterations):
-        size = jnp.linalg.norm(x)
+
+    def one(_, carry):
+        x, size = carry
         x = product(x / jnp.where(size > 0, size, 1.0))
-        norm = jnp.linalg.norm(x)
-    return norm
+        return x, jnp.linalg.norm(x)
+
+    return jax.lax.fori_loop(0, iterations, one, (x, jnp.linalg.norm(x)), unroll=tuning.WRITTEN_OUT.here())[1]

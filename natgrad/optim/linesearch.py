@@ -48,19 +48,19 @@ class Armijo(LineSearch):
     max_trials: Count = eqx.field(static=True, default=30)
 
     def __call__(self, change, slope):
-        start = jnp.ones_like(slope)
         good = lambda step, phi: (phi <= -self.decrease * step * slope) & (phi < 0) & jnp.isfinite(phi)
 
         def go_on(carry):
             step, phi, trials = carry
             return ~good(step, phi) & (trials < self.max_trials)
 
-        def shrink(carry):
+        def shrink(carry):  # the first trial in the loop, too: XLA compiles it once
             step, _, trials = carry
-            step = self.shrink * step
+            step = jnp.where(trials == 0, step, self.shrink * step)
             return step, change(step), trials + 1
 
-        step, phi, trials = jax.lax.while_loop(go_on, shrink, (start, change(start), jnp.asarray(1)))
+        start = jnp.ones_like(slope), jnp.full_like(slope, jnp.inf), jnp.asarray(0)
+        step, phi, trials = jax.lax.while_loop(go_on, shrink, start)
         found = good(step, phi)
         return SearchResult(jnp.where(found, step, 0.0), jnp.where(found, phi, 0.0), trials)
 
