@@ -41,7 +41,9 @@ def measure(name: str, steps: int) -> None:
             *places[level], _ = jax.block_until_ready(program(problem, *places[level]))
             times[level].append(time.process_time() - began)
     for level in OPTIONS:
-        print(f"| {name} | {level} | {compiling[level]:.1f} | {1e3 * statistics.median(times[level]):.1f} |", flush=True)
+        print(
+            f"| {name} | {level} | {compiling[level]:.1f} | {1e3 * statistics.median(times[level]):.1f} |", flush=True
+        )
 
 
 def main() -> None:
