@@ -12,8 +12,8 @@ with sin wπx sin wπy for w = 1, 2, 4, and `helmholtz_66`, u = sin 6πx sin 6π
     gated      the modified MLP: units h ⊙ U + (1 − h) ⊙ V with two gates U, V of the inputs, tanh (Wang et al., 2021)
     residual   z + tanh(Wz + b) from the second layer on
 
-A gated network is as wide as its parameters allow. All seeds of a case use one compiled program, `ng.NystromNGD` with the
-preset's options. A row has the relative L² error of each seed at the last step and the processor seconds of them all.
+A gated network is as wide as its parameters allow. All seeds of a case use one compiled program, `ng.NystromNGD` with
+the preset's options. A row has the relative L² error of each seed at the last step and the processor seconds of all.
 """
 
 import argparse
@@ -85,6 +85,11 @@ def gated(in_size: int, out_size: int, width: int, depth: int, key: Any) -> Gate
     return Gated(ng.MLP(in_size, out_size, width, depth, key=one), ng.MLP(in_size, 2 * width, width, 0, key=two))
 
 
+def sine(x):
+    """What `ng.MLP` does not know to be jnp.sin."""
+    return jnp.sin(x)
+
+
 def maker(name: str) -> Any:
     """What takes the place of `ng.MLP`."""
     kind, _, frequency = name.partition(":")
@@ -93,9 +98,8 @@ def maker(name: str) -> Any:
         sines = {"activation": jnp.sin, "frequency": float(frequency) if frequency else None}
         if kind == "gated":
             return gated(in_size, out_size, width, depth, key)
-        net = ng.MLP(in_size, out_size, width, depth, key=key, **(sines if kind in ("sin", "trained") else {}))
-        if kind == "glorot":
-            return eqx.tree_at(lambda n: n.activation, net, jnp.sin, is_leaf=callable)
+        chosen = {"sin": sines, "trained": sines, "glorot": {"activation": sine}}.get(kind, {})
+        net = ng.MLP(in_size, out_size, width, depth, key=key, **chosen)
         wrapped = {"trained": lambda: Trained(net, jnp.ones(depth)), "residual": lambda: Skipping(net)}
         return wrapped[kind]() if kind in wrapped else net
 
@@ -141,7 +145,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=60)
     options = parser.parse_args()
     seeds = range(*map(int, options.seeds.split(":")))
-    print(f"{description()}, {options.steps} steps\n\n| problem | network | p | relative L² errors | s |\n|---|---|---|---|---|")
+    print(f"{description()}, {options.steps} steps\n")
+    print("| problem | network | p | relative L² errors | s |\n|---|---|---|---|---|")
     for name in options.problems:
         for kind in options.networks:
             start = time.process_time()

@@ -144,7 +144,9 @@ class Periodic(eqx.Module):
         periods: Sequence[Positive | None],
         harmonics: Count | Sequence[Count | None] = 1,
     ):
-        numbers: list[Any] = [p and harmonics for p in periods] if np.ndim(harmonics) == 0 else list(harmonics)  # type: ignore[arg-type]
+        numbers: Any = harmonics
+        if np.ndim(numbers) == 0:
+            numbers = [p and harmonics for p in periods]
         if [n is None for n in numbers] != [p is None for p in periods]:
             raise ValueError(f"harmonics must be a number, or one for each period of {tuple(periods)}, got {harmonics}")
         inputs = sum(1 if n is None else 2 * int(n) for n in numbers)
