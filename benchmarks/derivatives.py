@@ -2,12 +2,14 @@
 
     python -m benchmarks.derivatives [--points 2000] [--width 40] [--depth 3] [--repeats 5]
 
-`natgrad` is `ng.partial`, `nested` so many `jax.jvp`, `jet` that of `jax.experimental`. Milliseconds are processor time,
-medians of interleaved repeats; all is traced as a problem traces it
-on a processor (`products_together`). The last column is the processor time of compiling it.
+`natgrad` is `ng.partial`, `nested` so many `jax.jvp`, `jet` that of `jax.experimental`. Milliseconds are processor
+time, medians of interleaved repeats; the Jacobian is traced as a problem traces it on a processor
+(`products_together`). The last column is the processor time of compiling it.
 """
 
 import argparse
+import contextlib
+import functools
 import statistics
 import time
 from typing import Any
@@ -36,13 +38,17 @@ def taylor(u: Any, x: Any, k: int) -> Any:
     return jet(u, (x,), ((e, *[jnp.zeros_like(e)] * (k - 1)),))[1][-1]
 
 
+def derivative(way: Any, unravel: Any, k: int, theta: Any, x: Any) -> Any:
+    return way(unravel(theta), x, k)
+
+
 WAYS = {"natgrad": ours, "nested": nested, "jet": taylor}
 
 
-def measure(functions: dict[str, Any], args: tuple, repeats: int) -> dict[str, tuple[float, float]]:
+def measure(functions: dict[str, Any], args: tuple, repeats: int, together: Any) -> dict[str, tuple[float, float]]:
     """Milliseconds of a call and seconds of compilation."""
     compiled, compiling, times, reference = {}, {}, {name: [] for name in functions}, None
-    with products_together():
+    with together:
         for name, f in functions.items():
             start = time.process_time()
             compiled[name] = jax.jit(f).lower(*args).compile()
@@ -70,11 +76,11 @@ def main() -> None:
         net = ng.MLP(2, 1, options.width, options.depth, activation=activation, key=jax.random.key(0))
         theta, unravel = ravel_pytree(net)
         for k in (3, 4):
-            at = {name: (lambda t, x, way=way: way(unravel(t), x, k)) for name, way in WAYS.items()}
+            at = {name: functools.partial(derivative, way, unravel, k) for name, way in WAYS.items()}
             values = {name: jax.vmap(f, (None, 0)) for name, f in at.items()}
             rows = {name: jax.vmap(jax.grad(f), (None, 0)) for name, f in at.items()}
-            first = measure(values, (theta, points), options.repeats)
-            second = measure(rows, (theta, points), options.repeats)
+            first = measure(values, (theta, points), options.repeats, contextlib.nullcontext())
+            second = measure(rows, (theta, points), options.repeats, products_together())
             for name in WAYS:
                 row = f"{first[name][0]:.1f} | {second[name][0]:.0f} | {second[name][1]:.2f}"
                 print(f"| {activation.__name__} | {k} | {name} | {row} |", flush=True)

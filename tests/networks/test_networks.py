@@ -170,7 +170,7 @@ def test_fourier_features_of_several_scales():
     u = FourierFeatures(MLP(16, 1, 6, 1, key=KEY), 3, 8, scale=(8.0, 0.5, 2.0), key=jax.random.key(1))
     plain = FourierFeatures(MLP(16, 1, 6, 1, key=KEY), 3, 8, key=jax.random.key(1))
     ratios = np.array(u.frequencies)[:, 0] / np.array(plain.frequencies)[:, 0]
-    np.testing.assert_allclose(ratios, [0.5] * 2 + [2] * 3 + [8] * 3)
+    np.testing.assert_allclose(ratios, [0.5] * 3 + [2] * 2 + [8] * 3)
 
 
 @pytest.mark.parametrize(
