@@ -1,6 +1,6 @@
 """The ways to take a third or a fourth derivative of a network, and its per-sample parameter Jacobian.
 
-    python -m benchmarks.derivatives [--points 2000] [--width 40] [--depth 3] [--repeats 5]
+    python -m benchmarks.derivatives [--points 2000] [--width 40] [--depth 3] [--repeats 5] [--activations tanh sin]
 
 `natgrad` is `ng.partial`, `nested` so many `jax.jvp`, `jet` that of `jax.experimental`. Milliseconds are processor
 time, medians of interleaved repeats; the Jacobian is traced as a problem traces it on a processor
@@ -68,11 +68,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in {"points": 2000, "width": 40, "depth": 3, "repeats": 5}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--activations", nargs="+", default=["tanh", "sin"])
     options = parser.parse_args()
     print(f"{description()}; {options.points} points, {options.depth} layers of {options.width}\n")
     print("| activation | order | | ms | Jacobian, ms | compilation, s |\n|---|---|---|---|---|---|")
     points = jax.random.uniform(jax.random.key(1), (options.points, 2))
-    for activation in (jnp.tanh, jnp.sin):
+    for activation in (getattr(jnp, name) for name in options.activations):
         net = ng.MLP(2, 1, options.width, options.depth, activation=activation, key=jax.random.key(0))
         theta, unravel = ravel_pytree(net)
         for k in (3, 4):
