@@ -8,6 +8,7 @@ from natgrad import linalg as linalg
 from natgrad.backend.parallel import devices as devices
 from natgrad.backend.parallel import shard as shard
 from natgrad.backend.programs import clear_cache as clear_cache
+from natgrad.calculus import derivatives as derivatives
 from natgrad.calculus import divergence as divergence
 from natgrad.calculus import gradient as gradient
 from natgrad.calculus import hessian as hessian
@@ -30,6 +31,7 @@ from natgrad.networks import FourierFeatures as FourierFeatures
 from natgrad.networks import HardBoundary as HardBoundary
 from natgrad.networks import Normalized as Normalized
 from natgrad.networks import Periodic as Periodic
+from natgrad.networks import hard_start as hard_start
 from natgrad.networks import num_parameters as num_parameters
 from natgrad.optim import BFGS as BFGS
 from natgrad.optim import LBFGS as LBFGS

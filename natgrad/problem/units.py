@@ -73,9 +73,9 @@ def _walk(network: Any, z: np.ndarray, field: str = "") -> Iterator[tuple[str, A
         phase = 2 * np.pi * z @ np.array(network.frequencies).T
         yield from _walk(network.network, np.concatenate([np.sin(phase), np.cos(phase)], axis=1), field)
     elif isinstance(network, Periodic) and z.shape[1:] == (len(network.periods),):
-        phase = [2 * np.pi * column / p for column, p in zip(z.T, network.periods, strict=True) if p is not None]
-        others = [column for column, p in zip(z.T, network.periods, strict=True) if p is None]
-        yield from _walk(network.network, np.stack([*np.sin(phase), *np.cos(phase), *others], axis=1), field)
+        periodic, rates, others = network.waves()
+        phase = z[:, periodic] * rates
+        yield from _walk(network.network, np.concatenate([np.sin(phase), np.cos(phase), z[:, others]], axis=1), field)
 
 
 def _outside(part: Normalized, z: np.ndarray) -> str:
