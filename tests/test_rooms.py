@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "linalg": {"backend"},
     "calculus": {"options"},
     "networks": {"options", "backend"},
-    "domains": {"options", "backend"},
+    "domains": {"extras", "options", "backend"},
     "fem": {"extras", "options", "indices", "backend", "linalg"},
     "problem": {"options", "indices", "backend", "calculus", "networks", "domains", "fem"},
     "gramian": {"linalg", "backend", "problem"},
