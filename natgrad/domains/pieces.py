@@ -221,8 +221,8 @@ class Drawn:
         return sample(self.pieces, n, key, "sobol" if self.rule == "gauss" else self.rule)
 
     def anew(self, n: int, key: PRNGKeyArray) -> Points:
-        """n other points for a step, under jit too: one Sobol sequence shifted modulo 1, or independent ones (on pieces that
-        are parts of their images, too: what is shifted may fall beside them)."""
+        """n other points for a step, under jit too: one Sobol sequence shifted modulo 1, or independent ones, these
+        also on pieces that are parts of their images, beside which a shifted point may fall."""
         if self.rule == "sobol" and self.policy is True and self.pieces.whole:
             piece, u, weights = _sobol(self.pieces, n, None)
             return _placed(self.pieces, piece, rules.shifted(u, key), weights)
