@@ -16,6 +16,7 @@ from natgrad.calculus import partial as partial
 from natgrad.calculus import value_gradient_laplacian as value_gradient_laplacian
 from natgrad.domains import Ball as Ball
 from natgrad.domains import Box as Box
+from natgrad.domains import ByResidual as ByResidual
 from natgrad.domains import Interval as Interval
 from natgrad.domains import Points as Points
 from natgrad.domains import Polygon as Polygon
@@ -41,6 +42,7 @@ from natgrad.optim import KernelNGD as KernelNGD
 from natgrad.optim import MatrixFreeNGD as MatrixFreeNGD
 from natgrad.optim import NaturalGradient as NaturalGradient
 from natgrad.optim import NystromNGD as NystromNGD
+from natgrad.optim import Resampled as Resampled
 from natgrad.optim import RPCholNGD as RPCholNGD
 from natgrad.optim import SSBroyden as SSBroyden
 from natgrad.optim import Wolfe as Wolfe

@@ -13,7 +13,7 @@ from natgrad.backend.programs import Program, together
 from natgrad.history import History as History
 from natgrad.history import Solution
 from natgrad.history import evaluated as evaluated
-from natgrad.optim.balance import balance
+from natgrad.optim.resample import complete
 from natgrad.options import Count, size
 from natgrad.options import check as check_option
 from natgrad.plan import plan
@@ -90,7 +90,7 @@ def solve(
 
 def planned_for(problem: Problem, solver: Any, memory: int | float | str | None) -> Any:
     """The solver with nothing left open."""
-    return balance(plan(solver, problem, None if memory is None else size("memory", memory)), problem)
+    return complete(plan(solver, problem, None if memory is None else size("memory", memory)), problem)
 
 
 def begin(

@@ -17,7 +17,7 @@ from natgrad.backend.parallel import agree, everywhere
 from natgrad.backend.programs import Program
 from natgrad.diagnosis import diagnose
 from natgrad.history import History, Solution, evaluated
-from natgrad.optim.balance import weighted
+from natgrad.optim.resample import present
 from natgrad.problem import Problem
 from natgrad.resuming import Origin
 from natgrad.stepping import Place, Stepper, without_weak_types
@@ -144,7 +144,7 @@ class Evaluation:
         self.problem, self.cache = problem, cache
 
         def both(problem: Problem, params: PyTree, state: PyTree) -> Any:
-            return problem.errors(params), weighted(problem, state).validate(params) | problem.size(params)
+            return problem.errors(params), present(problem, state).validate(params) | problem.size(params)
 
         some = problem.norms is not None or problem.validated
         self.program = self._program(both, params, state) if some else None
@@ -160,15 +160,15 @@ class Evaluation:
 
     def loss(self, params: PyTree, state: PyTree) -> float:
         """L(θ), where no step has told it."""
-        alone = lambda problem, params, state: weighted(problem, state).loss(params)
+        alone = lambda problem, params, state: present(problem, state).loss(params)
         return float(self._program(alone, params, state)(self.problem, params, self._weights(state)))
 
     def _program(self, fn: Callable, params: PyTree, state: PyTree) -> Program:
         return Program(partial(everywhere, fn), self.problem, params, self._weights(state), cache=self.cache)
 
     def _weights(self, state: PyTree) -> PyTree:
-        """Of the state, what an evaluation needs: the weights of the blocks where it has found them."""
-        return state if self.problem.auto else None
+        """Of the state, what an evaluation needs: weights where it has found them, points where it has drawn them."""
+        return state if self.problem.auto or self.problem.moving else None
 
 
 def _floats(values: Mapping[str, Any]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from natgrad.domains.ball import Ball as Ball
 from natgrad.domains.box import Box as Box
 from natgrad.domains.domain import Domain as Domain
+from natgrad.domains.moving import ByResidual as ByResidual
 from natgrad.domains.points import Points as Points
 from natgrad.domains.points import as_points as as_points
 from natgrad.domains.polygon import Polygon as Polygon

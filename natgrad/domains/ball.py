@@ -65,9 +65,9 @@ class Ball(Domain):
         x, tol = self.as_coordinates(x, tol)
         return rules.namespace(x).linalg.norm(x - np.array(self.center, x.dtype), axis=-1), tol
 
-    def boundary(self, n, *, key=None, rule="monte-carlo") -> Points:
+    def boundary(self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None) -> Points:
         """n points on the sphere, with outward unit normals."""
-        return sample(self.boundary_pieces(), n, key, rule)
+        return sample(self.boundary_pieces(), n, key, rule, fresh, adaptive)
 
     def interior_pieces(self) -> Pieces:
         if self.dim == 1:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
+from natgrad.domains.moving import ByResidual
 from natgrad.domains.pieces import Pieces, sample
 from natgrad.domains.points import Points
 
@@ -29,6 +30,9 @@ class Domain(eqx.Module):
       takes any n; powers of two are best. It works only outside jit.
     - "gauss": product Gauss rules. They give the product nearest to n, for example m^d points on a box with
       m = round(n^(1/d)). n may also be a tuple with the number of points along each axis. There is no key.
+
+    Points are the same throughout a training, unless they are `fresh=True`, drawn anew at every step, or adaptive,
+    `adaptive=ng.ByResidual(every=20)`. Both take "monte-carlo" or "sobol".
 
     Weights are positive and sum to the measure of the set. Points have JAX's default float dtype.
     Domains are immutable, hashable and have no array leaves: a function may close over them, and jit accepts them.
@@ -64,12 +68,28 @@ class Domain(eqx.Module):
         return max(abs(c) for corner in self.bounds() for c in corner)
 
     @abc.abstractmethod
-    def boundary(self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo") -> Points:
+    def boundary(
+        self,
+        n: int | Sequence[int],
+        *,
+        key: PRNGKeyArray | None = None,
+        rule: str = "monte-carlo",
+        fresh: bool = False,
+        adaptive: ByResidual | None = None,
+    ) -> Points:
         """n points on the boundary, with outward unit normals."""
 
-    def interior(self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo") -> Points:
+    def interior(
+        self,
+        n: int | Sequence[int],
+        *,
+        key: PRNGKeyArray | None = None,
+        rule: str = "monte-carlo",
+        fresh: bool = False,
+        adaptive: ByResidual | None = None,
+    ) -> Points:
         """n points in the domain."""
-        return dataclasses.replace(sample(self.interior_pieces(), n, key, rule), domain=self)
+        return dataclasses.replace(sample(self.interior_pieces(), n, key, rule, fresh, adaptive), domain=self)
 
     @property
     def measure(self) -> float:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +26,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from natgrad.backend import host
 from natgrad.domains import rules
+from natgrad.domains.moving import ByResidual, Policy, policy
 from natgrad.domains.points import Points
 
 AnyArray = Array | np.ndarray
@@ -128,23 +129,39 @@ class Slice(Pieces):
 
 @dataclass(frozen=True)
 class Drawn:
-    """How points were drawn: how many, on which pieces, by which rule."""
+    """How points were drawn: how many, on which pieces, by which rule; and how they move."""
 
     pieces: Pieces
     rule: str
     count: int
+    policy: Policy = None
 
     def again(self, n: int, key: PRNGKeyArray) -> Points:
         """n other points. A Gauss rule has no other points of its kind; a Sobol sequence takes its place."""
         return sample(self.pieces, n, key, "sobol" if self.rule == "gauss" else self.rule)
 
+    def anew(self, n: int, key: PRNGKeyArray) -> Points:
+        """n other points for a step, under jit too: one Sobol sequence shifted modulo 1, or independent ones."""
+        if self.rule == "sobol" and self.policy is True:
+            piece, u, weights = _sobol(self.pieces, n, None)
+            return _placed(self.pieces, piece, rules.shifted(u, key), weights)
+        return _placed(self.pieces, *_monte_carlo(self.pieces, n, key))
 
-def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rule: str) -> Points:
+
+def sample(
+    pieces: Pieces,
+    n: int | Sequence[int],
+    key: PRNGKeyArray | None,
+    rule: str,
+    fresh: bool = False,
+    adaptive: ByResidual | None = None,
+) -> Points:
     """n points on a set by one of the rules, with weights that sum to its measure (see the module's head).
 
     Sets of dimension 0, the ends of an interval, are finite: every rule gives each of their points once.
     """
     rules.check_rule(rule)
+    moves = policy(fresh, adaptive, rule, pieces.dim)
     count = rules.check_count(n, rule)
     total = math.prod(count) if isinstance(count, tuple) else count
     host.afford(COPIES * total * max(1, pieces.dim), f"{total} points in {pieces.dim} dimensions")
@@ -157,11 +174,15 @@ def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rul
         assert isinstance(count, int)
         key = rules.as_key(key, rule)
         piece, u, weights = (_monte_carlo if rule == "monte-carlo" else _sobol)(pieces, count, key)
+    return replace(_placed(pieces, piece, u, weights), origin=(Drawn(pieces, rule, len(weights), moves),))
+
+
+def _placed(pieces: Pieces, piece, u, weights) -> Points:
+    """Points of the cube, on their pieces."""
     x, normals = pieces.place(piece, u)
     dtype = jnp.result_type(float)
     outward = None if normals is None else host.array(normals, dtype)
-    drawn = Drawn(pieces, rule, len(weights))
-    return Points(host.array(x, dtype), host.array(weights, dtype), outward, origin=(drawn,))
+    return Points(host.array(x, dtype), host.array(weights, dtype), outward)
 
 
 def _monte_carlo(pieces: Pieces, n: int, key):

@@ -43,6 +43,11 @@ def sobol(n: int, k: int, seed: Sequence[int] = (0,)) -> Float[np.ndarray, "n k"
     return _open(u.astype(jnp.result_type(float)))
 
 
+def shifted(u: Float[Array | np.ndarray, "n k"], key: PRNGKeyArray) -> Float[Array | np.ndarray, "n k"]:
+    """Points of the cube moved together by a random vector, modulo 1; works under jit."""
+    return _open((u + host.numpy(host.uniform(key, u.shape[1:], u.dtype))) % 1)
+
+
 def gauss_legendre(m: int) -> Rule1D:
     """m points, exact for polynomials of degree 2m - 1."""
     nodes, weights = np.polynomial.legendre.leggauss(m)

@@ -47,9 +47,9 @@ class Interval(Domain):
     def on_boundary(self, x, tol=None):
         return self._box().on_boundary(x, tol)
 
-    def boundary(self, n=2, *, key=None, rule="monte-carlo", faces: Sequence[Face] | None = None) -> Points:
+    def boundary(self, n=2, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, faces: Sequence[Face] | None = None) -> Points:
         """The two ends, or one of them, with weight 1 each, for every n and rule."""
-        return self._box().boundary(n, key=key, rule=rule, faces=faces)
+        return self._box().boundary(n, key=key, rule=rule, fresh=fresh, adaptive=adaptive, faces=faces)
 
     def interior_pieces(self) -> Pieces:
         return self._box().interior_pieces()
@@ -100,21 +100,21 @@ class SpaceTime(Domain):
         x, tol = self.as_coordinates(x, tol)
         return _both(self.time.contains(x[..., :1], tol), self.space.on_boundary(x[..., 1:], tol))
 
-    def boundary(self, n, *, key=None, rule="monte-carlo", **part) -> Points:
+    def boundary(self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, **part) -> Points:
         """n points on the lateral boundary I × ∂Ω, with normals (0, ν).
 
         `part` is the argument by which the space domain chooses a part of its boundary, in its own numbering of
         axes: `faces=` for boxes and `edges=` for polygons.
         """
-        return sample(self.boundary_pieces(**part), n, key, rule)
+        return sample(self.boundary_pieces(**part), n, key, rule, fresh, adaptive)
 
-    def initial(self, n, *, key=None, rule="monte-carlo") -> Points:
+    def initial(self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None) -> Points:
         """n points at the first time, with weights that sum to |Ω|."""
-        return sample(Slice(self.time.a, self.space.interior_pieces()), n, key, rule)
+        return sample(Slice(self.time.a, self.space.interior_pieces()), n, key, rule, fresh, adaptive)
 
-    def final(self, n, *, key=None, rule="monte-carlo") -> Points:
+    def final(self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None) -> Points:
         """n points at the last time, with weights that sum to |Ω|."""
-        return sample(Slice(self.time.b, self.space.interior_pieces()), n, key, rule)
+        return sample(Slice(self.time.b, self.space.interior_pieces()), n, key, rule, fresh, adaptive)
 
     def interior_pieces(self) -> Pieces:
         return Cylinder(self.time.a, self.time.b, self.space.interior_pieces())

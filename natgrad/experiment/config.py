@@ -21,7 +21,7 @@ from natgrad.experiment import optimizers
 from natgrad.experiment.files import plain
 from natgrad.experiment.settings import parse, split
 from natgrad.gramian.choose import available_memory, size_in_words
-from natgrad.optim.balance import balance
+from natgrad.optim.resample import complete
 from natgrad.options import size
 from natgrad.problem import Problem
 from natgrad.zoo.registry import suggest
@@ -108,7 +108,7 @@ def prepare(config: Config, known: dict[str, Any] | None = None, share: int = 1)
     solver = optimizers.planned(solver, problem, budget, known.get("plan"))
     record |= {"format": FORMAT, "plan": optimizers.record_of(solver)}
     record = plain(_finite(record)) | {"dtype": str(problem.dtype)}
-    solver = balance(solver, problem)
+    solver = complete(solver, problem)
     record |= {"devices": 1 if mesh is None else mesh.size, "processes": jax.process_count(), "memory": config.memory}
     record["fingerprint"] = fingerprint(record)
     limits = {name: record[name] for name in ("steps", "evaluate_every", "target_error", "time_limit")}
