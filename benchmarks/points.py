@@ -21,7 +21,7 @@ WAYS = {
     "fixed": {},
     "fresh": {"fresh": True},
     "adaptive": {"adaptive": ng.ByResidual()},
-    "adaptive, k = 2": {"adaptive": ng.ByResidual(power=2.0)},
+    "adaptive, every 20": {"adaptive": ng.ByResidual(every=20)},
 }
 SPEED = 80.0
 
@@ -35,13 +35,13 @@ def burgers_shock(key, moves, layered=False):
         return u_t + value * u_x - burgers.NU * u_xx
 
     domain = burgers.DOMAIN
-    points = burgers.layered(1_200, inside) if layered else domain.interior(1_200, key=inside, **moves)
+    points = burgers.layered(900, inside) if layered else domain.interior(900, key=inside, **moves)
     return ng.LeastSquares(
-        ng.MLP(2, 1, 20, 2, key=net),
+        ng.MLP(2, 1, 16, 2, key=net),
         pde=ng.Residual(residual, points),
-        boundary=ng.Residual(lambda u, z: u(z), domain.boundary(100, key=rim, **moves), weight=10),
+        boundary=ng.Residual(lambda u, z: u(z), domain.boundary(80, key=rim, **moves), weight=10),
         initial=ng.Residual(
-            lambda u, z: u(z) + jnp.sin(jnp.pi * z[1]), domain.initial(100, key=start, **moves), weight=10
+            lambda u, z: u(z) + jnp.sin(jnp.pi * z[1]), domain.initial(80, key=start, **moves), weight=10
         ),
         exact=_reference.burgers(burgers.NU),
     )
@@ -57,8 +57,8 @@ def allen_cahn(key, moves):
         return u_t - 1e-3 * u_xx - 5 * (value - value**3)
 
     return ng.LeastSquares(
-        ng.Periodic(ng.MLP(3, 1, 20, 2, key=net), periods=(None, 2.0)),
-        pde=ng.Residual(residual, domain.interior(1_000, key=inside, **moves)),
+        ng.Periodic(ng.MLP(3, 1, 16, 2, key=net), periods=(None, 2.0)),
+        pde=ng.Residual(residual, domain.interior(600, key=inside, **moves)),
         initial=ng.Residual(
             lambda u, z: u(z) + jnp.cos(jnp.pi * z[1]), domain.initial(100, key=start, **moves), weight=10
         ),
@@ -71,13 +71,11 @@ def advection(key, moves):
     net, inside, start = jax.random.split(key, 3)
     domain = ng.Interval(0, 1) * ng.Box([0], [2 * np.pi])
     return ng.LeastSquares(
-        ng.Periodic(ng.MLP(3, 1, 24, 2, activation=jnp.sin, key=net), periods=(None, 2 * np.pi)),
+        ng.Periodic(ng.MLP(3, 1, 20, 2, activation=jnp.sin, key=net), periods=(None, 2 * np.pi)),
         pde=ng.Residual(
-            lambda u, z: ng.gradient(u, z) @ jnp.array([1.0, SPEED]), domain.interior(1_000, key=inside, **moves)
+            lambda u, z: ng.gradient(u, z) @ jnp.array([1.0, SPEED]), domain.interior(800, key=inside, **moves)
         ),
-        initial=ng.Residual(
-            lambda u, z: u(z) - jnp.sin(z[1]), domain.initial(100, key=start, **moves), weight=1_000
-        ),
+        initial=ng.Residual(lambda u, z: u(z) - jnp.sin(z[1]), domain.initial(100, key=start, **moves), weight=1_000),
         exact=lambda z: jnp.sin(z[1] - SPEED * z[0]),
     )
 
@@ -87,11 +85,11 @@ def poisson3d(key, moves):
     net, inside, rim = jax.random.split(key, 3)
     cube, exact = ng.Box([0] * 3, [1] * 3), lambda x: jnp.prod(jnp.sin(jnp.pi * x))
     return ng.LeastSquares(
-        ng.MLP(3, 1, 20, 2, key=net),
+        ng.MLP(3, 1, 16, 2, key=net),
         pde=ng.Residual(
-            lambda u, x: ng.laplacian(u, x) + 3 * jnp.pi**2 * exact(x), cube.interior(800, key=inside, **moves)
+            lambda u, x: ng.laplacian(u, x) + 3 * jnp.pi**2 * exact(x), cube.interior(600, key=inside, **moves)
         ),
-        boundary=ng.Residual(lambda u, x: u(x), cube.boundary(300, key=rim, **moves)),
+        boundary=ng.Residual(lambda u, x: u(x), cube.boundary(240, key=rim, **moves)),
         exact=exact,
     )
 
@@ -103,18 +101,18 @@ def energy(key, moves):
     density = lambda u, x: 0.5 * jnp.sum(ng.gradient(u, x) ** 2) - 2 * jnp.pi**2 * exact(x) * u(x)
     return ng.EnergyMinimization(
         ng.HardBoundary(ng.MLP(2, 1, 12, 2, key=net), lambda x: 16 * jnp.prod(x * (1 - x))),
-        inside=ng.Energy(density, square.interior(1_000, key=inside, **moves), metric=ng.metrics.EnergyNorm()),
+        inside=ng.Energy(density, square.interior(600, key=inside, **moves), metric=ng.metrics.EnergyNorm()),
         exact=exact,
     )
 
 
 PROBLEMS = {
-    "burgers": (burgers_shock, 200),
-    "burgers, layered": (lambda key, moves: burgers_shock(key, moves, layered=True), 200),
-    "allen_cahn": (allen_cahn, 150),
-    "advection": (advection, 200),
-    "poisson3d": (poisson3d, 80),
-    "energy": (energy, 60),
+    "burgers": (burgers_shock, 150),
+    "burgers, layered": (lambda key, moves: burgers_shock(key, moves, layered=True), 150),
+    "allen_cahn": (allen_cahn, 120),
+    "advection": (advection, 150),
+    "poisson3d": (poisson3d, 60),
+    "energy": (energy, 40),
 }
 
 

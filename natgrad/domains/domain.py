@@ -32,7 +32,7 @@ class Domain(eqx.Module):
       m = round(n^(1/d)). n may also be a tuple with the number of points along each axis. There is no key.
 
     Points are the same throughout a training, unless they are `fresh=True`, drawn anew at every step, or adaptive,
-    `adaptive=ng.ByResidual(every=20)`. Both take "monte-carlo" or "sobol".
+    `adaptive=ng.ByResidual()`. Both take "monte-carlo" or "sobol".
 
     Weights are positive and sum to the measure of the set. Points have JAX's default float dtype.
     Domains are immutable, hashable and have no array leaves: a function may close over them, and jit accepts them.

@@ -1,7 +1,7 @@
 """Points that move while a network is trained: how often they are drawn anew, and from which density.
 
     square.interior(1000, key=key, fresh=True)                          # others at every step, spread evenly
-    square.interior(1000, key=key, adaptive=ng.ByResidual(every=20))    # others every 20 steps, where the residual is
+    square.interior(1000, key=key, adaptive=ng.ByResidual())            # others at every step, where the residual is
 
 The density of adaptive points, over that of points spread evenly, is (Wu, Zhu, Tan, Kartha and Lu, 2023)
 
@@ -17,17 +17,19 @@ from natgrad.options import Checked, Count, Positive
 
 
 class ByResidual(Checked):
-    """Points that are drawn anew every so many steps, more of them where the residual is large.
+    """Points that are drawn anew, more of them where the residual is large.
+
+        square.interior(1000, key=key, adaptive=ng.ByResidual())
 
     Arguments:
-        every: steps between two times; the first are those the points begin with.
+        every: steps between two times; in the first step the points are those they begin with.
         power: k of the density; 0 < k, and 2 follows the loss.
         floor: c of the density, the share of the points that are spread evenly against those that follow: no point
             counts more than (1 + c)/c times as much as one of those.
         pool: candidates for each point. At each of them the residual is evaluated once.
     """
 
-    every: Count = eqx.field(static=True, default=20)
+    every: Count = eqx.field(static=True, default=1)
     power: Positive = eqx.field(static=True, default=1.0)
     floor: Positive = eqx.field(static=True, default=1.0)
     pool: Count = eqx.field(static=True, default=5)
@@ -42,7 +44,7 @@ def policy(fresh: bool, adaptive: ByResidual | None, rule: str, dim: int) -> Pol
     if not isinstance(fresh, bool):
         raise ValueError(f"fresh is True or False, got {fresh!r}")
     if adaptive is not None and not isinstance(adaptive, ByResidual):
-        raise ValueError(f"adaptive takes a rule such as ng.ByResidual(every=20), got {adaptive!r}")
+        raise ValueError(f"adaptive takes a rule such as ng.ByResidual(), got {adaptive!r}")
     if not fresh and adaptive is None:
         return None
     told = "fresh" if fresh else "adaptive"

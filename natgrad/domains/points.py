@@ -138,6 +138,7 @@ def _as_floats(values, name: str) -> Float[Array, "..."]:
         array = host.array(values)
     except (TypeError, ValueError):
         hint = ": draw some, by .interior(n, key=…)" if hasattr(values, "interior") else ""
+        hint = ": others at every step are domain.interior(n, key=…, fresh=True)" if callable(values) else hint
         raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}{hint}") from None
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise ValueError(f"{name} must be real, got {array.dtype}")

@@ -69,7 +69,9 @@ class Polygon(Domain):
         t = ((offset * along).sum(axis=-1) / (along**2).sum(axis=-1)).clip(0, 1)
         return rules.namespace(x).linalg.norm(offset - t[..., None] * along, axis=-1).min(axis=-1)
 
-    def boundary(self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, edges: Sequence[int] | None = None) -> Points:
+    def boundary(
+        self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, edges: Sequence[int] | None = None
+    ) -> Points:
         """n points on the boundary, or on the edges with the given numbers."""
         return sample(self.boundary_pieces(edges), n, key, rule, fresh, adaptive)
 

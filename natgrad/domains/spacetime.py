@@ -47,7 +47,9 @@ class Interval(Domain):
     def on_boundary(self, x, tol=None):
         return self._box().on_boundary(x, tol)
 
-    def boundary(self, n=2, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, faces: Sequence[Face] | None = None) -> Points:
+    def boundary(
+        self, n=2, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, faces: Sequence[Face] | None = None
+    ) -> Points:
         """The two ends, or one of them, with weight 1 each, for every n and rule."""
         return self._box().boundary(n, key=key, rule=rule, fresh=fresh, adaptive=adaptive, faces=faces)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from natgrad.backend import host
@@ -29,7 +28,7 @@ class ResampledState(eqx.Module):
 
 
 class Resampled(Checked):
-    """A solver that draws the points of `fresh` and `adaptive` blocks; `ng.solve` makes one of any solver where it must.
+    """A solver that draws the points of `fresh` and `adaptive` blocks; `ng.solve` makes one where it must.
 
         solver = ng.Resampled(ng.NystromNGD())
         state = solver.init(problem, problem.params, jax.random.key(0))

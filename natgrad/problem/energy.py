@@ -13,9 +13,9 @@ from natgrad.backend import host
 from natgrad.backend.parallel import total as add_up
 from natgrad.domains import ByResidual, Points, as_points
 from natgrad.problem.base import CALLED, HINTS, Features, Network, Problem, check_block, partition
+from natgrad.problem.data import Data, known
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
-from natgrad.problem.data import Data, known
 from natgrad.problem.metrics import Metric
 from natgrad.problem.moving import Moves, Placed, moves
 from natgrad.problem.units import check_units

@@ -33,6 +33,8 @@ def evaluation_norms(
             evaluation = as_points(evaluation)
         except ValueError as error:
             raise ValueError(f"evaluation: {error}") from error
+        if evaluation.moving:
+            raise ValueError("evaluation: errors are measured at points that stay, leave fresh and adaptive out")
     if isinstance(exact, Mapping):
         unknown = [name for name in exact if not hasattr(network, name)]
         if unknown:

@@ -21,8 +21,8 @@ from natgrad.backend import host
 from natgrad.backend.parallel import total as add_up
 from natgrad.domains import Points, as_points
 from natgrad.options import Positive, check, checked, plain
-from natgrad.problem.data import Data, known
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
+from natgrad.problem.data import Data, known
 from natgrad.problem.errors import ErrorNorms
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.moving import Moves, Placed, moves

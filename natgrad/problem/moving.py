@@ -6,7 +6,7 @@ n points at (i + ξ)/n of the cumulative sum, ξ uniform: each candidate comes n
 v_j / (n q_j). The weights of a part are scaled to the sum they had, so that the integral of 1 stays exact.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -44,7 +44,8 @@ class Moves:
     def placed(self, inputs: tuple[Array, ...], weights: Float[Array, " n"]) -> Placed:
         """Where all points are, of the rows of each device."""
         count = sum(part.count for part in self.parts)
-        return Placed(tuple(gather(a, count) for a in inputs), gather(weights, count))
+        strong = lambda a: jnp.asarray(gather(a, count), a.dtype)  # no weak types, which a step would not give back
+        return Placed(tuple(map(strong, inputs)), strong(weights))
 
     def __call__(self, now: Placed, key: PRNGKeyArray, iteration: Int[Array, ""], score: Score) -> Placed:
         """Where the points are in a step."""

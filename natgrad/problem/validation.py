@@ -2,8 +2,8 @@
 
 A network with more freedom than its points hold it by makes the residual small at the points and lets it peak between
 them. The training loss cannot see that; a mean square over independent points of the same sets can. Every block draws
-its own: those of a domain as its `Points` say how (`Points.redraw`). Blocks that cannot be drawn again, points given by hand or data that belong to their own points alone, are left out, and the comparison is
-with the training loss of the others.
+its own, as its `Points` say how (`Points.redraw`). Blocks that cannot be drawn again, points given by hand or data that
+belong to their own points alone, are left out, and the comparison is with the training loss of the others.
 """
 
 import dataclasses
@@ -12,7 +12,6 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from natgrad.backend import host

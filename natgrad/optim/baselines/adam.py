@@ -7,7 +7,6 @@ is known at no extra evaluation.
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree

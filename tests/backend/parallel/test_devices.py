@@ -76,9 +76,9 @@ def test_errors_after_a_hundred_steps(name):
     assert max(errors) < 1.1 * min(errors), rows
 
 
-@pytest.mark.slow
-def test_points_drawn_at_every_step_are_the_same():
-    assert ask("fresh_points", 4) < 1e-8
+@pytest.mark.parametrize("way", [pytest.param("fresh", marks=pytest.mark.slow), "adaptive"])
+def test_points_drawn_at_every_step_are_the_same(way):
+    assert ask("moving_points", 4, way) < 1e-8
 
 
 def test_weights_found_in_training_are_the_same():

@@ -153,9 +153,11 @@ def collectives(count):
     return {"found": found, "q": problem.num_rows, "p": problem.num_parameters}
 
 
-def fresh_points(count):
-    """The distance of the parameters after steps with points drawn at every one."""
-    points = lambda key: SQUARE.interior(21, key=key)
+def moving_points(count, way):
+    """The distance of the parameters after steps with points drawn at every one; there are others that stay."""
+    ways = {"fresh": {"fresh": True}, "adaptive": {"adaptive": ng.ByResidual()}}
+    draw = lambda seed, **moves: SQUARE.interior(21, key=jax.random.key(seed), **moves)
+    points = draw(1, **ways[way]) + draw(2)
     block = ng.Residual(lambda u, x: ng.laplacian(u, x) + 2 * jnp.pi**2 * exact(x), points)
     one = ng.LeastSquares(network(), pde=block)
     ends = [ng.solve(p, ng.FullNGD(), 3, progress=False).params for p in (one, shard(one, devices(count)))]
