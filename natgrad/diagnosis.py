@@ -126,6 +126,8 @@ def capped(last: Records, max_rank: float, maxiter: float) -> str | None:
 
 def caps(solver: Any) -> tuple[float, float]:
     """ℓ_max and the most iterations of an inner solve, of a solver that has them; else infinity."""
+    while not hasattr(solver, "direction") and hasattr(solver, "solver"):
+        solver = solver.solver  # of `Balanced` and `Resampled` the one inside
     direction: Any = getattr(solver, "direction", None)
     inner = getattr(direction, "solver", direction)  # `Kernel` has one inside
     rank = getattr(getattr(inner, "preconditioner", None), "max_rank", None)
