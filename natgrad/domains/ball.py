@@ -130,7 +130,7 @@ class BallPieces(Pieces):
         m = rules.per_axis(n / 8, 3)
         return m, 2 * m, max(1, round(n / (2 * m * m)))
 
-    def axis_rules(self, counts):
+    def axis_rules(self, counts, piece):
         d, radial = len(self.center), []
         if self.solid:
             squares, weights = rules.gauss_power(counts[0], d / 2 - 1)

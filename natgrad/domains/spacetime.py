@@ -9,7 +9,7 @@ import equinox as eqx
 from natgrad.backend import host
 from natgrad.domains.box import Box, Face
 from natgrad.domains.domain import Domain
-from natgrad.domains.pieces import Cylinder, Pieces, Slice, sample
+from natgrad.domains.pieces import Pieces, Product, Slice, sample
 from natgrad.domains.points import Points
 from natgrad.options import checked
 
@@ -34,8 +34,8 @@ class Interval(Domain):
     def __repr__(self) -> str:
         return f"Interval({self.a}, {self.b})"
 
-    def __mul__(self, domain: Domain) -> SpaceTime:
-        return SpaceTime(self, domain) if isinstance(domain, Domain) else NotImplemented
+    def __mul__(self, other):
+        return SpaceTime(self, other) if isinstance(other, Domain) else super().__mul__(other)
 
     @property
     def dim(self) -> int:
@@ -110,17 +110,20 @@ class SpaceTime(Domain):
 
     def initial(self, n, *, key=None, rule="monte-carlo") -> Points:
         """n points at the first time, with weights that sum to |Ω|."""
-        return sample(Slice(self.time.a, self.space.interior_pieces()), n, key, rule)
+        return sample(Slice(self.space.interior_pieces(), self.time.a), n, key, rule)
 
     def final(self, n, *, key=None, rule="monte-carlo") -> Points:
         """n points at the last time, with weights that sum to |Ω|."""
-        return sample(Slice(self.time.b, self.space.interior_pieces()), n, key, rule)
+        return sample(Slice(self.space.interior_pieces(), self.time.b), n, key, rule)
 
     def interior_pieces(self) -> Pieces:
-        return Cylinder(self.time.a, self.time.b, self.space.interior_pieces())
+        return self._over_time(self.space.interior_pieces())
 
     def boundary_pieces(self, **part) -> Pieces:
-        return Cylinder(self.time.a, self.time.b, self.space.boundary_pieces(**part))
+        return self._over_time(self.space.boundary_pieces(**part))
+
+    def _over_time(self, base: Pieces) -> Pieces:
+        return Product(base, (self.time.a,), (self.time.b,), first=True)
 
     def bounds(self):
         (start, end), (lower, upper) = self.time.bounds(), self.space.bounds()
