@@ -17,6 +17,7 @@ from natgrad.calculus import value_gradient_laplacian as value_gradient_laplacia
 from natgrad.domains import Ball as Ball
 from natgrad.domains import Box as Box
 from natgrad.domains import Interval as Interval
+from natgrad.domains import Parameters as Parameters
 from natgrad.domains import Points as Points
 from natgrad.domains import Polygon as Polygon
 from natgrad.domains import SpaceTime as SpaceTime

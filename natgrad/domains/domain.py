@@ -57,7 +57,8 @@ class Domain(eqx.Module):
 
     @abc.abstractmethod
     def bounds(self) -> Bounds:
-        """The corners (lower, upper) of the smallest axis-parallel box around the domain."""
+        """The corners (lower, upper) of the smallest axis-parallel box around the domain; of a combination in space,
+        of one that may be larger."""
 
     def scale(self) -> float:
         """The largest absolute coordinate, which sets the size of round-off errors."""
@@ -70,6 +71,32 @@ class Domain(eqx.Module):
     def interior(self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo") -> Points:
         """n points in the domain."""
         return dataclasses.replace(sample(self.interior_pieces(), n, key, rule), domain=self)
+
+    def __sub__(self, other: Domain) -> Domain:
+        return self._combine("-", other)
+
+    def __or__(self, other: Domain) -> Domain:
+        return self._combine("|", other)
+
+    def __and__(self, other: Domain) -> Domain:
+        return self._combine("&", other)
+
+    def _combine(self, operation: str, other: Domain) -> Domain:
+        if not isinstance(other, Domain):
+            return NotImplemented
+        from natgrad.domains.combined import combine
+
+        return combine(operation, self, other)
+
+    def __mul__(self, other: Any) -> Domain:
+        from natgrad.domains.parameters import Parameters, Parametric
+
+        return Parametric(self, other) if isinstance(other, Parameters) else NotImplemented
+
+    @property
+    def cylinder(self) -> Any:
+        """What a domain that is a product has beside its `base`: an interval of time, or parameters; else None."""
+        return None
 
     @property
     def measure(self) -> float:

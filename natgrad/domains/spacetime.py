@@ -81,7 +81,7 @@ class SpaceTime(Domain):
     def __init__(self, time: Interval, space: Domain):
         if not isinstance(time, Interval):
             raise ValueError(f"the time of a SpaceTime must be an Interval, got {time!r}")
-        if not isinstance(space, Domain) or isinstance(space, SpaceTime):
+        if not isinstance(space, Domain) or isinstance(getattr(space, "base", space), SpaceTime) or isinstance(space, SpaceTime):
             raise ValueError(f"the space of a SpaceTime must be a domain without time, got {space!r}")
         self.time, self.space = time, space
 
@@ -121,6 +121,18 @@ class SpaceTime(Domain):
 
     def boundary_pieces(self, **part) -> Pieces:
         return self._over_time(self.space.boundary_pieces(**part))
+
+    @property
+    def cylinder(self):
+        return self.time
+
+    @property
+    def base(self) -> Domain:
+        return self.space
+
+    def over(self, base: Domain) -> SpaceTime:
+        """The cylinder of the same time over another base."""
+        return SpaceTime(self.time, base)
 
     def _over_time(self, base: Pieces) -> Pieces:
         return Product(base, (self.time.a,), (self.time.b,), first=True)
