@@ -1,7 +1,7 @@
 """The boundary of a combination in the plane, exactly: segments and arcs, cut where they meet, and those that remain.
 
 Every boundary in the plane is made of segments and circles. Each is cut at its common points with those of the other
-primitives. Between two cuts a curve bounds the combination all along or nowhere; its midpoint says which
+primitives. Between two cuts a curve bounds the combination all along or nowhere; one of its points says which
 (`combined.across`).
 """
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ROUND_OFF = 1e-11  # of positions, relative to the size of the domain
 TANGENT = 1e-6  # cuts as close as this, relative to the size, come of boundaries that touch
+SOMEWHERE = 0.4142  # on a curve, and not in the middle, where things that are symmetric may touch
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def visible(domain: Combined, boundaries: tuple[tuple[int, Pieces], ...]) -> Cur
         first += len(curves)
     pieces = Curves(Frozen(np.array(found).reshape(-1, 8)))
     rows = pieces.table.values.copy()
-    where, sign = pieces.place(np.arange(len(rows)), np.full((len(rows), 1), 0.5))
+    where, sign = pieces.place(np.arange(len(rows)), np.full((len(rows), 1), SOMEWHERE))
     for owner in {owner for owner, _ in boundaries}:
         own = rows[:, 7] == owner
         rows[own, 5] *= across(domain, owner, where[own], sign[own])

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from natgrad.domains import rules
-from natgrad.domains.arrangement import ROUND_OFF, TANGENT, Curves
+from natgrad.domains.arrangement import ROUND_OFF, TANGENT, Curves, visible
 from natgrad.domains.pieces import Frozen, Pieces
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ class Cells(Pieces):
         return [(u, weights / weights.sum()), rules.gauss_legendre(counts[1])]
 
 
-def inside(domain: Combined) -> Cells:
-    """The cells of a combination."""
-    from natgrad.domains.combined import around
-
-    curves = around(domain, tuple(range(len(domain.primitives))), ())
-    assert isinstance(curves, Curves)
+def inside(domain: Combined, curves: Curves | None = None) -> Cells:
+    """The cells of a combination, between the curves of its boundary."""
+    if curves is None:
+        curves = visible(domain, tuple((i, part.boundary_pieces()) for i, part in enumerate(domain.primitives)))
+    if not len(curves.measures):
+        return Cells(Frozen(np.zeros((0, 10))))
     ends, graphs, names = _graphs(curves)
     size = domain.scale()
     breaks = _breaks(ends.ravel(), ROUND_OFF * size)
@@ -134,7 +134,7 @@ def _graphs(curves: Curves) -> tuple[np.ndarray, np.ndarray, list[tuple]]:
 
 def _breaks(x: np.ndarray, tol: float) -> np.ndarray:
     x = np.sort(x)
-    return x[np.append(True, np.diff(x) > tol)] if len(x) else x
+    return x[np.append(True, np.diff(x) > tol)]
 
 
 def _height(graph, x):

@@ -239,7 +239,7 @@ def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rul
 
 
 def _monte_carlo(pieces: Pieces, n: int, key):
-    share = pieces.measure / float(np.sum(pieces.sizes))
+    share = min(1.0, pieces.measure / float(np.sum(pieces.sizes)))
     candidates = n if share == 1 else math.ceil((n + 7.5 * math.sqrt(n * (1 - share)) + 60) / share)
     piece, u = _picked(pieces, rules.monte_carlo(candidates, pieces.cube_dim + (len(pieces.sizes) > 1), key))
     if (keep := pieces.keep(piece, u)) is not None:

@@ -105,6 +105,6 @@ class Visible(Pieces):
 
 @functools.lru_cache(maxsize=256)
 def _measures(pieces: Inside | Visible) -> np.ndarray:
-    from natgrad.domains.volumes import estimated
+    from natgrad.domains.volumes import measures
 
-    return estimated(pieces)
+    return measures(pieces)
