@@ -17,10 +17,12 @@ from natgrad.calculus import value_gradient_laplacian as value_gradient_laplacia
 from natgrad.domains import Ball as Ball
 from natgrad.domains import Box as Box
 from natgrad.domains import Interval as Interval
+from natgrad.domains import Mesh as Mesh
 from natgrad.domains import Parameters as Parameters
 from natgrad.domains import Points as Points
 from natgrad.domains import Polygon as Polygon
 from natgrad.domains import SpaceTime as SpaceTime
+from natgrad.domains import Surface as Surface
 from natgrad.gramian import Gramian as Gramian
 from natgrad.gramian import gramian as gramian
 from natgrad.many import solve_many as solve_many

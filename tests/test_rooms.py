@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "linalg": {"backend"},
     "calculus": set(),
     "networks": {"options", "backend", "calculus"},
-    "domains": {"options", "backend"},
+    "domains": {"extras", "options", "backend"},
     "fem": {"extras", "options", "indices", "backend", "linalg"},
     "problem": {"options", "indices", "backend", "calculus", "networks", "domains", "fem"},
     "gramian": {"linalg", "backend", "problem"},

@@ -4,6 +4,8 @@ from natgrad.domains.ball import Ball as Ball
 from natgrad.domains.box import Box as Box
 from natgrad.domains.combined import Combined as Combined
 from natgrad.domains.domain import Domain as Domain
+from natgrad.domains.mesh import Mesh as Mesh
+from natgrad.domains.mesh import Surface as Surface
 from natgrad.domains.parameters import Parameters as Parameters
 from natgrad.domains.parameters import Parametric as Parametric
 from natgrad.domains.points import Points as Points

@@ -93,7 +93,7 @@ class Combined(Domain):
         step = max(8 * tol, 512 * float(jnp.finfo(x.dtype).eps) * self.scale())
         near = np.flatnonzero(side.reshape(-1) == 0) if rules.namespace(x) is np else np.arange(x[..., 0].size)
         neighbours = x.reshape(-1, 1, self.dim)[near] + step * _directions(self.dim).astype(x.dtype)
-        found = sides(self, neighbours, 0.0)
+        found = sides(self, neighbours)
         spread = []
         for some in ((found > 0).any(axis=1), (found < 0).any(axis=1)):
             if rules.namespace(x) is np:
@@ -111,7 +111,13 @@ class Combined(Domain):
         return interior(self)
 
     def boundary_pieces(self, part: Any = None, **of_part) -> Pieces:
-        chosen = self._owners(part, of_part)
+        if isinstance(part, str):  # a name in a mesh
+            chosen = tuple(i for i, known in enumerate(self.primitives) if part in dict(getattr(known, "parts", ())))
+            of_part = {**of_part, "part": part}
+            if not chosen:
+                raise ValueError(f"no primitive of {self} has a boundary {part!r}")
+        else:
+            chosen = self._owners(part, of_part)
         pieces = around(self, chosen, tuple(sorted((k, _hashable(v)) for k, v in of_part.items())))
         if not pieces.measure > 0:
             raise ValueError(f"no boundary of {self} belongs to {part}")
@@ -156,14 +162,14 @@ def combine(operation: str, a: Domain, b: Domain) -> Domain:
     raise ValueError(f"{operation} takes cylinders over the same interval or parameters: combine their bases first")
 
 
-def sides(domain: Domain, x, tol: float):
-    """1 inside, -1 outside, 0 within tol of the boundary of a primitive, unless the operations decide."""
-    if not isinstance(domain, Combined):
-        xp = rules.namespace(x)
-        inside, near = (host.numpy(f(x, tol=t)) for f, t in ((domain.contains, 0.0), (domain.on_boundary, tol)))
-        return xp.where(near, 0, xp.where(inside, 1, -1))
-    xp, a, b = rules.namespace(x), sides(domain.a, x, tol), sides(domain.b, x, tol)
-    return {"-": lambda: xp.minimum(a, -b), "|": lambda: xp.maximum(a, b), "&": lambda: xp.minimum(a, b)}[domain.operation]()
+def sides(domain: Domain, x, tol: float | None = None):
+    """1 inside, -1 outside; with a tolerance also 0 near the boundary of a primitive, unless the operations decide."""
+    xp = rules.namespace(x)
+    if isinstance(domain, Combined):
+        a, b = sides(domain.a, x, tol), sides(domain.b, x, tol)
+        return xp.maximum(a, b) if domain.operation == "|" else xp.minimum(a, -b if domain.operation == "-" else b)
+    side = xp.where(host.numpy(domain.contains(x, tol=0.0)), 1, -1)
+    return side if tol is None else xp.where(host.numpy(domain.on_boundary(x, tol=tol)), 0, side)
 
 
 def across(domain: Combined, owner: int, x, normals):
@@ -171,7 +177,7 @@ def across(domain: Combined, owner: int, x, normals):
     one, 0 where it does not, or where an earlier primitive has the same boundary."""
     xp = rules.namespace(x)
     step = float(jnp.finfo(x.dtype).eps) ** 0.6 * domain.scale() * normals
-    inner, outer = sides(domain, x - step, 0.0) > 0, sides(domain, x + step, 0.0) > 0
+    inner, outer = sides(domain, x - step) > 0, sides(domain, x + step) > 0
     sign = xp.where(inner & ~outer, 1, xp.where(outer & ~inner, -1, 0))
     for earlier in domain.primitives[:owner]:
         sign = xp.where(host.numpy(earlier.on_boundary(x)), 0, sign)
@@ -186,7 +192,7 @@ def empty(domain: Combined) -> bool:
     if not (lower < upper).all():
         return True
     x = lower + rules.sobol(2**14, domain.dim).astype(float) * (upper - lower)
-    return not (sides(domain, x, 0.0) > 0).any()
+    return not (sides(domain, x) > 0).any()
 
 
 @functools.lru_cache(maxsize=256)
@@ -194,7 +200,7 @@ def interior(domain: Combined) -> Pieces:
     """The pieces of the inside."""
     if domain.dim == 1:
         ends = np.unique([end for part in domain.primitives for end in part.bounds()])
-        inside = sides(domain, (ends[:-1, None] + ends[1:, None]) / 2, 0.0) > 0
+        inside = sides(domain, (ends[:-1, None] + ends[1:, None]) / 2) > 0
         return Simplices(Frozen(np.stack([ends[:-1], ends[1:]], axis=1)[inside, :, None]))
     if domain.dim == 2:
         from natgrad.domains.cells import inside

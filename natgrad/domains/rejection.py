@@ -49,7 +49,7 @@ class Inside(Pieces):
         return self._box.place(piece, u)
 
     def keep(self, piece, u):
-        return sides(self.domain, self.place(piece, u)[0], 0.0) > 0
+        return sides(self.domain, self.place(piece, u)[0]) > 0
 
     def axis_counts(self, n, piece):
         raise ValueError(NO_GAUSS.format(domain=self.domain))

@@ -6,7 +6,7 @@ that of R times the angle of its arcs (Archimedes), the area of a part of an upr
 seen of a level face is an area itself. Between the heights where slices change their form everything is smooth, but at
 the ends, where there are roots; z = middle - half cos(π s) removes them. To a relative accuracy of about 1e-9.
 
-Other primitives and dimensions: the share of a Sobol sequence of 2¹⁸ points, good to some 1e-4.
+Other primitives and dimensions: shares of Sobol sequences, 2¹⁸ points in all, good to some 1e-4.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from natgrad.domains.simplices import Simplices
 if TYPE_CHECKING:
     from natgrad.domains.rejection import Inside, Visible
 
-SAMPLES = 2**18
+SAMPLES, LEAST = 2**18, 2**10
 ACCURACY = 1e-10
 MOST = 400  # intervals of z, of 21 slices each
 
@@ -52,7 +52,8 @@ def measures(pieces: Inside | Visible) -> np.ndarray:
 
 
 def _estimated(pieces: Pieces) -> np.ndarray:
-    u = rules.sobol(SAMPLES if pieces.dim else 1, pieces.cube_dim).astype(float)
+    count = max(LEAST, SAMPLES // len(pieces.sizes)) if pieces.dim else 1
+    u = rules.sobol(count, pieces.cube_dim).astype(float)
     shares = [np.mean(pieces.keep(np.full(len(u), i), u)) for i in range(len(pieces.sizes))]  # type: ignore[arg-type]
     return pieces.sizes * np.array(shares)
 
