@@ -22,7 +22,7 @@ HOLES = [ng.Ball([x, y], 0.15) for x in (0.25, 0.75) for y in (0.25, 0.75)]
 PLATE = reduce(lambda plate, hole: plate - hole, HOLES, SQUARE)
 
 
-def reference(around: int = 256, layers: int = 24) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reference(around: int = 128, layers: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes, the solution there, and the mass matrix: quadrilaterals between each hole and the square around it."""
     angle = 2 * np.pi * np.arange(around) / around
     circle = np.stack([np.cos(angle), np.sin(angle)])

@@ -215,6 +215,13 @@ def interior(domain: Combined) -> Pieces:
 def around(domain: Combined, owners: tuple[int, ...], of_part: tuple[tuple[str, Any], ...]) -> Pieces:
     """The pieces of the boundary, or of the part of it that these primitives own."""
     boundaries = tuple((i, domain.primitives[i].boundary_pieces(**dict(of_part))) for i in owners)
+    if domain.dim == 1:
+        found = []
+        for owner, pieces in boundaries:
+            x, normals = pieces.place(np.arange(len(pieces.measures)), np.full((len(pieces.measures), 1), 0.5))
+            found.append(np.concatenate([x, normals * across(domain, owner, x, normals)[:, None]], axis=1))
+        x, normals = np.concatenate(found).T
+        return Simplices(Frozen(x[normals != 0, None, None]), Frozen(normals[normals != 0, None]))
     if domain.dim == 2:
         from natgrad.domains.arrangement import visible
 

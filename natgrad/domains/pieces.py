@@ -223,8 +223,8 @@ def sample(pieces: Pieces, n: int | Sequence[int], key: PRNGKeyArray | None, rul
     total = math.prod(count) if isinstance(count, tuple) else count
     host.afford(COPIES * total * max(1, pieces.dim), f"{total} points in {pieces.dim} dimensions")
     if pieces.dim == 0:
-        piece = np.flatnonzero(pieces.measures)
-        u, weights = np.zeros((len(piece), pieces.cube_dim)), pieces.measures[piece]
+        p = len(pieces.measures)
+        piece, u, weights = np.arange(p), np.zeros((p, pieces.cube_dim)), pieces.measures
     elif rule == "gauss":
         piece, u, weights = _gauss(pieces, count)
     else:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from natgrad.domains.rejection import Inside, Visible
 
 SAMPLES, LEAST = 2**18, 2**10
-ACCURACY = 1e-10
+ACCURACY = 1e-9
 MOST = 400  # intervals of z, of 21 slices each
 
 
@@ -52,7 +52,7 @@ def measures(pieces: Inside | Visible) -> np.ndarray:
 
 
 def _estimated(pieces: Pieces) -> np.ndarray:
-    count = max(LEAST, SAMPLES // len(pieces.sizes)) if pieces.dim else 1
+    count = max(LEAST, SAMPLES // len(pieces.sizes))
     u = rules.sobol(count, pieces.cube_dim).astype(float)
     shares = [np.mean(pieces.keep(np.full(len(u), i), u)) for i in range(len(pieces.sizes))]  # type: ignore[arg-type]
     return pieces.sizes * np.array(shares)
