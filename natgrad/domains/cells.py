@@ -12,6 +12,7 @@ Gauss-Legendre in s with x = middle - half cos(π s), where everything is smooth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import jax
@@ -89,7 +90,7 @@ def inside(domain: Combined, curves: Curves | None = None) -> Cells:
     first, last = (np.abs(breaks[:, None] - end).argmin(axis=0) for end in ends.T)
     cells: list[list] = []  # [left, right, bottom's number, top's number]
     open_cells: dict[tuple, list] = {}
-    for i, (left, right) in enumerate(zip(breaks[:-1], breaks[1:], strict=True)):
+    for i, (left, right) in enumerate(pairwise(breaks)):
         here = np.flatnonzero((first <= i) & (i < last))
         here = here[np.argsort(_height(graphs[here], np.full(len(here), (left + right) / 2)), kind="stable")]
         if len(here) % 2:
@@ -124,7 +125,7 @@ def _graphs(curves: Curves) -> tuple[np.ndarray, np.ndarray, list[tuple]]:
         cx, cy, start, sweep = four
         turns = np.pi * np.arange(np.ceil(start / np.pi), np.floor((start + sweep) / np.pi) + 1)
         angles = np.unique(np.concatenate([[start], turns, [start + sweep]]))
-        for one, other in zip(angles[:-1], angles[1:], strict=True):
+        for one, other in pairwise(angles):
             side = np.sign(np.sin((one + other) / 2))
             ends.append(sorted(cx + radius * np.cos([one, other])))
             graphs.append((side, cx, cy, radius))

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy
@@ -52,7 +53,9 @@ class Combined(Domain):
     def __init__(self, operation: str, a: Domain, b: Domain):
         self.operation, self.a, self.b = operation, a, b
         if a.dim != b.dim:
-            raise ValueError(f"a {WORDS[operation]} needs domains of one dimension, got {a} in {a.dim}D and {b} in {b.dim}D")
+            raise ValueError(
+                f"a {WORDS[operation]} needs domains of one dimension, got {a} in {a.dim}D and {b} in {b.dim}D"
+            )
         if empty(self):
             why = {"-": "the second covers the first", "&": "they do not overlap"}.get(operation, "")
             raise ValueError(f"the {WORDS[operation]} of {a} and {b} is empty: {why}")
@@ -149,11 +152,13 @@ class Combined(Domain):
         if self.operation == "-":
             return self.a.bounds()
         (a, c), (b, d) = corners
-        lower, upper = (np.minimum(a, b), np.maximum(c, d)) if self.operation == "|" else (np.maximum(a, b), np.minimum(c, d))
+        lower, upper = (
+            (np.minimum(a, b), np.maximum(c, d)) if self.operation == "|" else (np.maximum(a, b), np.minimum(c, d))
+        )
         return tuple(lower.tolist()), tuple(upper.tolist())
 
 
-def combine(operation: str, a: Domain, b: Domain) -> Domain:
+def combine(operation: str, a: Any, b: Any) -> Domain:
     """The combination; of two cylinders of one time, or of one family of parameters, the cylinder over it."""
     if a.cylinder is None and b.cylinder is None:
         return Combined(operation, a, b)
@@ -168,8 +173,16 @@ def sides(domain: Domain, x, tol: float | None = None):
     if isinstance(domain, Combined):
         a, b = sides(domain.a, x, tol), sides(domain.b, x, tol)
         return xp.maximum(a, b) if domain.operation == "|" else xp.minimum(a, -b if domain.operation == "-" else b)
-    side = xp.where(host.numpy(domain.contains(x, tol=0.0)), 1, -1)
-    return side if tol is None else xp.where(host.numpy(domain.on_boundary(x, tol=tol)), 0, side)
+    side = xp.where(_asked(domain.contains, x, 0.0), 1, -1)
+    return side if tol is None else xp.where(_asked(domain.on_boundary, x, tol), 0, side)
+
+
+def _asked(question, x, tol: float | None = None):
+    """The answer in NumPy where the points are, whatever else is being traced."""
+    if rules.namespace(x) is not np:
+        return question(x, tol)
+    with jax.ensure_compile_time_eval():
+        return np.asarray(question(x, tol))
 
 
 def across(domain: Combined, owner: int, x, normals):
@@ -180,7 +193,7 @@ def across(domain: Combined, owner: int, x, normals):
     inner, outer = sides(domain, x - step) > 0, sides(domain, x + step) > 0
     sign = xp.where(inner & ~outer, 1, xp.where(outer & ~inner, -1, 0))
     for earlier in domain.primitives[:owner]:
-        sign = xp.where(host.numpy(earlier.on_boundary(x)), 0, sign)
+        sign = xp.where(_asked(earlier.on_boundary, x), 0, sign)
     return sign
 
 

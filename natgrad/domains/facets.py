@@ -30,7 +30,7 @@ AT_ONCE = 2**18  # pairs of a point and a facet
 class Faceted(Domain):
     """What is within a closed surface of facets, corners (m, d, d) with the normal outward, in the plane to the right.
 
-    A part of the boundary is a name, a function of the midpoints x (d, m) of the facets to booleans, or a list of these.
+    A part of the boundary is a name, a function of the facets' midpoints x (d, m) to booleans, or a list of these.
     """
 
     facets: eqx.AbstractVar[Frozen]
@@ -165,7 +165,7 @@ def distance(x: Float[AnyArray, "n d"], facets: Float[np.ndarray, "m d d"]) -> F
         t = ((offset * along).sum(axis=-1) / (along**2).sum(axis=-1)).clip(0, 1)
         near.append(((offset - t[..., None] * along) ** 2).sum(axis=-1))
     if d == 3:
-        normal, above = normals(facets), True
+        normal, above = normals(facets), np.ones((1, 1), bool)
         for i in range(3):
             a, along = facets[:, i], facets[:, (i + 1) % 3] - facets[:, i]
             above = above & (((x[:, None, :] - a) * np.cross(normal, along)).sum(axis=-1) >= 0)

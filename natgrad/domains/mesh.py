@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,8 +27,8 @@ class Mesh(Faceted):
         plate.interior(2000, key=jax.random.key(0)); plate.boundary(100, part="left", rule="gauss")
         ng.fem.Space(plate, degree=2)
 
-    A scikit-fem mesh will do too. `boundaries` are facets, as rows of d numbers of points, or functions of their midpoints
-    x (d, m). Gauss rules are collapsed products on every cell; as a tuple, n is (m₁, …) on a cell or a facet.
+    A scikit-fem mesh will do too. `boundaries` are facets, as rows of d numbers of points, or functions of their
+    midpoints x (d, m). Gauss rules are collapsed products on every cell; as a tuple, n is (m₁, …) on a cell or a facet.
     """
 
     points: Frozen = eqx.field(static=True)
@@ -42,9 +43,13 @@ class Mesh(Faceted):
         points, cells = _as_points(source), np.asarray(cells)
         d = points.shape[1]
         if cells.ndim != 2 or cells.shape[1] != d + 1 or not len(cells) or not np.issubdtype(cells.dtype, np.integer):
-            raise ValueError(f"cells of a mesh in {d}D must be rows of {d + 1} numbers of points, got shape {cells.shape}")
+            raise ValueError(
+                f"cells of a mesh in {d}D must be rows of {d + 1} numbers of points, got shape {cells.shape}"
+            )
         if cells.min() < 0 or cells.max() >= len(points):
-            raise ValueError(f"cells must number points from 0 to {len(points) - 1}, got {cells.min()} to {cells.max()}")
+            raise ValueError(
+                f"cells must number points from 0 to {len(points) - 1}, got {cells.min()} to {cells.max()}"
+            )
         measures = Simplices(Frozen(points[cells])).measures
         if flat := int(np.sum(measures <= 1e-14 * measures.max())):
             raise ValueError(f"{flat} of {len(cells)} cells of the mesh have no {'area' if d == 2 else 'volume'}")
@@ -98,7 +103,9 @@ class Surface(Faceted):
             source, triangles = _read_surface(source)
         points, triangles = _as_points(source), np.asarray(triangles)
         if points.shape[1] != 3 or triangles.ndim != 2 or triangles.shape[1] != 3 or not len(triangles):
-            raise ValueError(f"a surface needs points (n, 3) and triangles (m, 3), got {points.shape} and {triangles.shape}")
+            raise ValueError(
+                f"a surface needs points (n, 3) and triangles (m, 3), got {points.shape} and {triangles.shape}"
+            )
         triangles = _closed(points, triangles)
         facets = points[triangles]
         self.facets, self.parts = Frozen(facets if volume(facets) > 0 else facets[:, ::-1]), ()
@@ -138,7 +145,9 @@ def _of_skfem(mesh: Any) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]
     if mesh.t.shape[0] != mesh.p.shape[0] + 1:
         raise ValueError(f"ng.Mesh takes triangles and tetrahedra, got {type(mesh).__name__}")
     outer = set(mesh.boundary_facets().tolist())
-    named = {name: [f for f in np.asarray(facets).tolist() if f in outer] for name, facets in (mesh.boundaries or {}).items()}
+    named = {
+        name: [f for f in np.asarray(facets).tolist() if f in outer] for name, facets in (mesh.boundaries or {}).items()
+    }
     return mesh.p.T, mesh.t.T, {name: mesh.facets[:, facets].T for name, facets in named.items() if facets}
 
 
@@ -150,7 +159,9 @@ def _read_surface(path: Any) -> tuple[np.ndarray, np.ndarray]:
     if not os.path.isfile(path):
         raise ValueError(f"there is no surface file {os.fspath(path)}")
     try:
-        mesh = meshio.read(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of sizes that overflow, where meshio tries whether a text is binary
+            mesh = meshio.read(path)
         return mesh.points, mesh.cells_dict["triangle"]
     except (Exception, SystemExit) as error:
         raise ValueError(f"{os.fspath(path)} is no surface of triangles that meshio reads: {_line(error)}") from None
@@ -189,7 +200,9 @@ def _closed(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     _, which = np.unique(np.sort(edges, axis=1), axis=0, return_inverse=True)
     uses, balance = np.bincount(which.ravel()), np.bincount(which.ravel(), weights=sign)
     if leaks := int(np.sum(uses % 2)):
-        raise ValueError(f"the surface is open: {leaks} of its {len(uses)} edges belong to one triangle; close it first")
+        raise ValueError(
+            f"the surface is open: {leaks} of its {len(uses)} edges belong to one triangle; close it first"
+        )
     if wrong := int(np.sum(balance != 0)):
         raise ValueError(f"the triangles of the surface are not oriented alike, along {wrong} of its {len(uses)} edges")
     return triangles

@@ -21,10 +21,10 @@ from natgrad.domains.points import Points
 class Parameters(eqx.Module):
     """Ranges of parameters by name; `domain * parameters` has points (x, parameters), in this order.
 
-        family = Parameters(nu=(0.01, 0.1), k=(1, 4))
-        points = (Box([0], [1]) * family).interior(1000, key=jax.random.key(0))  # (1000, 3): rows (x, nu, k)
-        residual = lambda u, z: -family(z).nu * ng.laplacian(u, z, dims=0) - jnp.sin(family(z).k * z[0])
-        one = family.fix(u, nu=0.05, k=2)                                        # a function of x alone
+    family = Parameters(nu=(0.01, 0.1), k=(1, 4))
+    points = (Box([0], [1]) * family).interior(1000, key=jax.random.key(0))  # (1000, 3): rows (x, nu, k)
+    residual = lambda u, z: -family(z).nu * ng.laplacian(u, z, dims=0) - jnp.sin(family(z).k * z[0])
+    one = family.fix(u, nu=0.05, k=2)                                        # a function of x alone
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
@@ -55,7 +55,9 @@ class Parameters(eqx.Module):
     def fix(self, u: Callable[[Array], Array], **values: float) -> Callable[[Array], Array]:
         """The member u(·, values) of a family, a function of one point without parameters (d,)."""
         if set(values) != set(self.names):
-            raise ValueError(f"fix takes a value of each parameter, {', '.join(self.names)}, got {', '.join(values) or 'none'}")
+            raise ValueError(
+                f"fix takes a value of each parameter, {', '.join(self.names)}, got {', '.join(values) or 'none'}"
+            )
         return lambda x: u(jnp.concatenate([x, jnp.asarray([values[name] for name in self.names], x.dtype)]))
 
 
@@ -102,7 +104,9 @@ class Parametric(Domain):
         k = len(self.parameters)
         lower, upper = np.array(self.parameters.lower, x.dtype), np.array(self.parameters.upper, x.dtype)
         values = x[..., -k:]
-        return host.array(((values >= lower - tol) & (values <= upper + tol)).all(axis=-1) & host.numpy(question(x[..., :-k], tol)))
+        return host.array(
+            ((values >= lower - tol) & (values <= upper + tol)).all(axis=-1) & host.numpy(question(x[..., :-k], tol))
+        )
 
     def boundary(self, n, *, key=None, rule="monte-carlo", **part) -> Points:
         """n points on ∂Ω × ranges, with normals (ν, 0); `part` is the argument by which Ω chooses a part."""
@@ -117,10 +121,10 @@ class Parametric(Domain):
         return self._at(1, n, key, rule)
 
     def _at(self, end: int, n, key, rule) -> Points:
-        time = getattr(self.base, "time", None)
-        if time is None:
+        base: Any = self.base
+        if (time := getattr(base, "time", None)) is None:
             raise ValueError(f"{self} has no time: initial and final go with Interval(a, b) * domain * Parameters(…)")
-        return sample(self._product(Slice(self.base.base.interior_pieces(), (time.a, time.b)[end])), n, key, rule)
+        return sample(self._product(Slice(base.base.interior_pieces(), (time.a, time.b)[end])), n, key, rule)
 
     def interior_pieces(self) -> Pieces:
         return self._product(self.base.interior_pieces())

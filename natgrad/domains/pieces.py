@@ -23,6 +23,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -266,10 +267,15 @@ def _sobol(pieces: Pieces, n: int, key):
         return *_first(pieces, n, pieces.measure / float(np.sum(pieces.sizes)), draw), np.full(n, pieces.measure / n)
     blocks = []
     for i in present:
-        draw = lambda m, i=i: (np.full(m, i), rules.sobol(m, pieces.cube_dim, rules.seed_of(key, int(i))))
-        blocks.append(_first(pieces, int(counts[i]), pieces.measures[i] / pieces.sizes[i], draw))
+        share, own = pieces.measures[i] / pieces.sizes[i], partial(_sequence, pieces, key, int(i))
+        blocks.append(_first(pieces, int(counts[i]), share, own))
     piece, u = (np.concatenate(part) for part in zip(*blocks, strict=True))
     return piece, u, (pieces.measures[present] / counts[present]).repeat(counts[present])
+
+
+def _sequence(pieces: Pieces, key, i: int, m: int):
+    """m points of the sequence of a piece."""
+    return np.full(m, i), rules.sobol(m, pieces.cube_dim, rules.seed_of(key, i))
 
 
 def _first(pieces: Pieces, n: int, share: float, draw):

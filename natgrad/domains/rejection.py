@@ -43,7 +43,8 @@ class Inside(Pieces):
 
     @property
     def _box(self) -> BoxPieces:
-        return BoxPieces(*self.domain.bounds(), (None,))
+        lower, upper = self.domain.bounds()
+        return BoxPieces(lower, upper, (None,))
 
     def place(self, piece, u):
         return self._box.place(piece, u)

@@ -53,5 +53,8 @@ class Simplices(Pieces):
 
     def axis_rules(self, counts, piece):
         powers = range(self.dim - 1, -1, -1)
-        nodes = [rules.gauss_power(m, float(p)) if p else rules.gauss_legendre(m) for m, p in zip(counts, powers, strict=True)]
+        nodes = [
+            rules.gauss_power(m, float(p)) if p else rules.gauss_legendre(m)
+            for m, p in zip(counts, powers, strict=True)
+        ]
         return [(s ** (p + 1), weights) for (s, weights), p in zip(nodes, powers, strict=True)]

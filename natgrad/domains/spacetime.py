@@ -81,7 +81,11 @@ class SpaceTime(Domain):
     def __init__(self, time: Interval, space: Domain):
         if not isinstance(time, Interval):
             raise ValueError(f"the time of a SpaceTime must be an Interval, got {time!r}")
-        if not isinstance(space, Domain) or isinstance(getattr(space, "base", space), SpaceTime) or isinstance(space, SpaceTime):
+        if (
+            not isinstance(space, Domain)
+            or isinstance(getattr(space, "base", space), SpaceTime)
+            or isinstance(space, SpaceTime)
+        ):
             raise ValueError(f"the space of a SpaceTime must be a domain without time, got {space!r}")
         self.time, self.space = time, space
 

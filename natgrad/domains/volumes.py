@@ -79,7 +79,9 @@ def _sliced(domain: Combined) -> dict:
     known = {"volume": float(values[0])} | dict(zip(upright, values[1:].tolist(), strict=True))
     for i, part in enumerate(parts):
         if isinstance(part, Box):
-            known |= {(i, (2, side)): _level(domain, i, z) for side, z in (("lower", part.lower[2]), ("upper", part.upper[2]))}
+            known |= {
+                (i, (2, side)): _level(domain, i, z) for side, z in (("lower", part.lower[2]), ("upper", part.upper[2]))
+            }
     return known
 
 
@@ -158,7 +160,7 @@ class Nothing(Domain):
 
 def _heights(parts: tuple[Domain, ...]) -> np.ndarray:
     """Where slices change their form: at faces, poles, and the ends and corners of the curves two surfaces share."""
-    boxes, balls = ([part for part in parts if isinstance(part, kind)] for kind in (Box, Ball))
+    boxes, balls = [part for part in parts if isinstance(part, Box)], [part for part in parts if isinstance(part, Ball)]
     found = [z for box in boxes for z in (box.lower[2], box.upper[2])]
     found += [ball.center[2] + sign * ball.radius for ball in balls for sign in (-1, 1)]
     bottom, top = min(found), max(found)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from natgrad.domains import Ball, Box, Interval, Mesh, Parameters, Polygon
+from natgrad.domains import Ball, Box, Interval, Mesh, Polygon
 
 ELL = [(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)]
 # Not convex, clockwise, with a straight angle and a reflex one next to thin corners.
@@ -36,7 +36,6 @@ SPACES = {
 }
 SPACETIMES = {f"time-{name}": Interval(0.5, 2) * space for name, space in SPACES.items()}
 DOMAINS = SPACES | SPACETIMES
-FAMILY = Parameters(nu=(0.5, 2), k=(-1, 1))
 
 NO_GAUSS = {"ball5", "time-ball5", "dice", "time-dice"}
 
