@@ -100,9 +100,7 @@ def visible(domain: Combined, boundaries: tuple[tuple[int, Pieces], ...]) -> Cur
     pieces = Curves(Frozen(np.array(found).reshape(-1, 8)))
     rows = pieces.table.values.copy()
     where, sign = pieces.place(np.arange(len(rows)), np.full((len(rows), 1), SOMEWHERE))
-    for owner in {owner for owner, _ in boundaries}:
-        own = rows[:, 7] == owner
-        rows[own, 5] *= across(domain, owner, where[own], sign[own])
+    rows[:, 5] *= across(domain, rows[:, 7], where, sign)
     return Curves(Frozen(rows[rows[:, 5] != 0]))
 
 

@@ -148,13 +148,7 @@ class Combined(Domain):
     def bounds(self):
         if self.dim == 2:
             return self.boundary_pieces().extent()  # type: ignore[attr-defined]
-        corners = [np.array(part.bounds()) for part in (self.a, self.b)]
-        if self.operation == "-":
-            return self.a.bounds()
-        (a, c), (b, d) = corners
-        lower, upper = (
-            (np.minimum(a, b), np.maximum(c, d)) if self.operation == "|" else (np.maximum(a, b), np.minimum(c, d))
-        )
+        lower, upper = _box(self)
         return tuple(lower.tolist()), tuple(upper.tolist())
 
 
@@ -185,27 +179,40 @@ def _asked(question, x, tol: float | None = None):
         return np.asarray(question(x, tol))
 
 
-def across(domain: Combined, owner: int, x, normals):
-    """For points on the boundary of a primitive: 1 where it bounds the domain with this normal, -1 with the opposite
-    one, 0 where it does not, or where an earlier primitive has the same boundary."""
+def across(domain: Combined, owner: int | np.ndarray, x, normals):
+    """For points on the boundaries of the primitives with these numbers: 1 where they bound the domain with this normal,
+    -1 with the opposite one, 0 where they do not, or where an earlier primitive has the same boundary."""
     xp = rules.namespace(x)
     step = float(jnp.finfo(x.dtype).eps) ** 0.6 * domain.scale() * normals
     inner, outer = sides(domain, x - step) > 0, sides(domain, x + step) > 0
     sign = xp.where(inner & ~outer, 1, xp.where(outer & ~inner, -1, 0))
-    for earlier in domain.primitives[:owner]:
-        sign = xp.where(_asked(earlier.on_boundary, x), 0, sign)
+    for i, earlier in enumerate(domain.primitives):
+        later = np.flatnonzero(np.broadcast_to(owner > i, len(x)))
+        if xp is np:
+            sign[later[_asked(earlier.on_boundary, x[later])]] = 0
+        elif len(later):
+            sign = xp.where(earlier.on_boundary(x), 0, sign)
     return sign
 
 
 def empty(domain: Combined) -> bool:
-    """Whether nothing is inside, or so little that none of some thousand points finds it."""
-    if domain.dim < 3:
-        return not interior(domain).measure > 0
-    lower, upper = np.array(domain.bounds())
+    """Whether nothing is inside; in space, or so little that none of some thousand points finds it."""
+    lower, upper = _box(domain)
     if not (lower < upper).all():
         return True
-    x = lower + rules.sobol(2**14, domain.dim).astype(float) * (upper - lower)
-    return not (sides(domain, x) > 0).any()
+    x = lower + rules.sobol(2**8 if domain.dim < 3 else 2**14, domain.dim).astype(float) * (upper - lower)
+    if (sides(domain, x) > 0).any():
+        return False
+    return domain.dim > 2 or not interior(domain).measure > 0
+
+
+def _box(domain: Domain) -> np.ndarray:
+    """The corners (2, d) of a box around a domain, of the boxes around its primitives."""
+    if not isinstance(domain, Combined):
+        return np.array(domain.bounds())
+    (a, c), (b, d) = _box(domain.a), _box(domain.b)
+    union, both = (np.minimum(a, b), np.maximum(c, d)), (np.maximum(a, b), np.minimum(c, d))
+    return np.array({"|": union, "&": both, "-": (a, c)}[domain.operation])
 
 
 @functools.lru_cache(maxsize=256)

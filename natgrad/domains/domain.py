@@ -24,15 +24,20 @@ class Domain(eqx.Module):
 
     Rules, for interior and boundary alike:
 
-    - "monte-carlo": independent uniform points. It needs a `key`, and works under jit (n static) on every domain.
+    - "monte-carlo": independent uniform points. It needs a `key`, and works under jit (n static) on every domain. Where
+      points are drawn by rejection, the number of candidates is fixed by n, and enough but once in 10¹² draws; points
+      are then repeated.
     - "sobol": quasi-Monte Carlo, scrambled with a seed derived from `key`, or with a fixed seed without a key. It
       takes any n; powers of two are best. It works only outside jit.
-    - "gauss": product Gauss rules. They give the product nearest to n, for example m^d points on a box with
+    - "gauss": product Gauss rules, where the domain has them. They give the product nearest to n, for example m^d points on a box with
       m = round(n^(1/d)). n may also be a tuple with the number of points along each axis. There is no key.
 
     Weights are positive and sum to the measure of the set. Points have JAX's default float dtype.
     Domains are immutable, hashable and have no array leaves: a function may close over them, and jit accepts them.
     """
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self)))
 
     @property
     @abc.abstractmethod

@@ -94,10 +94,14 @@ class Visible(Pieces):
         for owner, pieces in self.boundaries:
             count = len(pieces.sizes)
             own, number = (piece >= first) & (piece < first + count), xp.clip(piece - first, 0, count - 1)
+            first += count
+            if xp is np:  # those alone
+                here, outward = pieces.place(number[own], u[own, : pieces.cube_dim])
+                x[own], normals[own], sign[own] = here, outward, across(self.domain, owner, here, outward)
+                continue
             here, outward = pieces.place(number, u[:, : pieces.cube_dim])
             x, normals = xp.where(own[:, None], here, x), xp.where(own[:, None], outward, normals)
             sign = xp.where(own, across(self.domain, owner, here, outward), sign)
-            first += count
         return x, normals, sign
 
     def axis_counts(self, n, piece):

@@ -12,8 +12,8 @@ from natgrad.fem.base import BaseSpace, Cells, Facets
 
 
 class Space(BaseSpace):
-    """Continuous piecewise polynomials on an `ng.Mesh`, or on a scikit-fem mesh of triangles, quadrilaterals, tetrahedra
-    or hexahedra.
+    """Continuous piecewise polynomials on an `ng.Mesh`, or on a scikit-fem mesh of triangles, quadrilaterals,
+    tetrahedra or hexahedra.
 
         Space(ng.Mesh("plate.msh"), degree=2)
         Space(skfem.MeshTri.init_circle(4), degree=3)

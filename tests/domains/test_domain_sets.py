@@ -165,7 +165,7 @@ def test_monte_carlo_under_jit(name):
         jax.jit(lambda key: domain.interior(8, key=key, rule="sobol"))(key)
 
 
-@pytest.mark.parametrize("name", ["ball5", "crown", "time-brick"])
+@pytest.mark.parametrize("name", ["ball5", "crown", "time-brick", "plate", "dice", "grid"])
 def test_single_precision(name):
     domain = DOMAINS[name]
     with jax.enable_x64(False):
