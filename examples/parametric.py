@@ -36,9 +36,8 @@ def main(steps):
     for nu in (0.05, 0.1, 0.2, 0.5):
         ours, theirs = (jax.vmap(FAMILY.fix(u, nu=nu))(x) for u in (solution.u, exact))
         print(f"nu = {nu:<4}: relative L² error {jnp.linalg.norm(ours - theirs) / jnp.linalg.norm(theirs):.1e}")
-    print(
-        f"over the family: relative L² error {solution.errors['l2']:.1e}, relative H¹ error {solution.errors['h1']:.1e}"
-    )
+    l2, h1 = solution.errors["l2"], solution.errors["h1"]
+    print(f"over the family: relative L² error {l2:.1e}, relative H¹ error {h1:.1e}")
     return l2
 
 

@@ -17,8 +17,11 @@ SCRIPTS = (
     "inverse",
     "own_metric",
     "own_pde",
+    "parametric",
+    "perforated_plate",
     "resume",
     "several_devices",
+    "stl",
     "units",
     "vector_problem",
 )
@@ -66,8 +69,10 @@ def test_all_code_of_the_readme():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_example(name, tmp_path):
-    if name == "feinn_mesh":
+    if name in ("feinn_mesh", "stl"):
         pytest.importorskip("meshio")
+    if name == "perforated_plate":
+        pytest.importorskip("skfem")
     out = ("--out", tmp_path / "run") if name == "resume" else ()
     assert "relative H¹ error" in run(ROOT / "examples" / f"{name}.py", *out)
 

@@ -29,8 +29,9 @@ class Domain(eqx.Module):
       are then repeated.
     - "sobol": quasi-Monte Carlo, scrambled with a seed derived from `key`, or with a fixed seed without a key. It
       takes any n; powers of two are best. It works only outside jit.
-    - "gauss": product Gauss rules, where the domain has them. They give the product nearest to n, for example m^d points on a box with
-      m = round(n^(1/d)). n may also be a tuple with the number of points along each axis. There is no key.
+    - "gauss": product Gauss rules, where the domain has them. They give the product nearest to n, for example m^d
+      points on a box with m = round(n^(1/d)). n may also be a tuple with the number of points along each axis. There is
+      no key.
 
     Weights are positive and sum to the measure of the set. Points have JAX's default float dtype.
     Domains are immutable, hashable and have no array leaves: a function may close over them, and jit accepts them.
