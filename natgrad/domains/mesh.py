@@ -130,6 +130,7 @@ def _as_points(values: Any) -> np.ndarray:
 def _read(path: Any) -> Any:
     with needs("A mesh file", "mesh"):
         import meshio  # noqa: F401
+    with needs("A mesh file", "fem"):
         from skfem import Mesh as Loaded
     if not os.path.isfile(path):
         raise ValueError(f"there is no mesh file {os.fspath(path)}")
