@@ -64,6 +64,7 @@ from natgrad.precondition import RowFactor as RowFactor
 from natgrad.precondition import RPCholesky as RPCholesky
 from natgrad.problem import Energy as Energy
 from natgrad.problem import EnergyMinimization as EnergyMinimization
+from natgrad.problem import Evolution as Evolution
 from natgrad.problem import FEINNEnergy as FEINNEnergy
 from natgrad.problem import FEINNLeastSquares as FEINNLeastSquares
 from natgrad.problem import LeastSquares as LeastSquares
@@ -75,5 +76,7 @@ from natgrad.problem import metrics as metrics
 from natgrad.solve import History as History
 from natgrad.solve import Solution as Solution
 from natgrad.solve import solve as solve
+from natgrad.stages import continuation as continuation
+from natgrad.stages import march as march
 
 __version__ = "0.1.0"

@@ -9,6 +9,7 @@ from typing import Any
 
 from natgrad.problem import Problem
 
+STAGES = ("window", "value")  # of what has several, which one a step is of
 LINES = 10  # printed in the course of a run where there is no terminal
 
 
@@ -21,6 +22,7 @@ class Progress:
         self.energy = not problem.least_squares
         self.every = max(1, (last - first) // LINES)
         self.bar: Any = None
+        self.spoken = False
         self.error = self.validation = math.nan
 
     def __enter__(self) -> "Progress":
@@ -45,12 +47,22 @@ class Progress:
         return self
 
     def compiled(self, seconds: float, origin: str) -> None:
-        """Says how long compilation took, and whether the step was there already."""
+        """Says how long compilation took, and whether the step was there already; not of each stage after the first."""
+        if self.spoken and origin == "memory":
+            return
+        self.spoken = True
         text = f"compiled in {seconds:.1f} s{'' if origin == 'new' else ' (cached)'}"
         if self.bar is not None:
             self.bar.update(self.task, text=f"{self.sizes}, {text}")
         elif self.enabled:
             print(f"natgrad: {text}", file=sys.stderr, flush=True)
+
+    def until(self, last: int) -> None:
+        """The steps there will be are others than thought: a stage begins, whose evaluations are its own."""
+        self.last, self.every = last, max(1, (last - self.first) // LINES)
+        self.error = self.validation = math.nan
+        if self.bar is not None:
+            self.bar.update(self.task, total=last)
 
     def update(self, record: dict[str, Any]) -> None:
         """Shows a step."""
@@ -87,6 +99,7 @@ class Progress:
             parts.append(f"ℓ {int(record['rank'])}")
         if "inner_iterations" in record:
             parts.append(f"cg {int(record['inner_iterations'])}")
+        parts += [f"{name} {record[name]:.6g}" for name in STAGES if name in record]
         return "  ".join(parts) + f"  {record['time']:.1f} s"
 
     def finish(self, status: str, records: list[dict[str, Any]], diagnosis: Sequence[str] = ()) -> None:

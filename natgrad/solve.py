@@ -94,9 +94,17 @@ def planned_for(problem: Problem, solver: Any, memory: int | float | str | None)
 
 
 def begin(
-    problem: Problem, solver: Any, planned: Any, steps: int, every: int, stop: Stop, start: Start, cache: bool
+    problem: Problem,
+    solver: Any,
+    planned: Any,
+    steps: int,
+    every: int,
+    stop: Stop,
+    start: Start,
+    cache: bool,
+    **stage: Any,
 ) -> Training:
-    """A training before its first step, or where `resume` left it."""
+    """A training before its first step, or where `resume` left it; of several stages it is one (see `Training`)."""
     key, params, resume = start
     origin, records = Origin.of(problem, solver), []
     if resume is not None:
@@ -106,7 +114,8 @@ def begin(
     else:
         params = problem.params if params is None else params
         place = params, planned.init(problem, params, host.key(host.SOLVER) if key is None else key)
-    return Training(problem, planned, place, records, steps=steps, every=every, stop=stop, origin=origin, cache=cache)
+    limits: dict[str, Any] = {"steps": steps, "every": every, "stop": stop}
+    return Training(problem, planned, place, records, **limits, origin=origin, cache=cache, **stage)
 
 
 def train(

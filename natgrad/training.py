@@ -31,6 +31,8 @@ Record = dict[str, Any]
 class Training:
     """A run of `solver` on `problem`, `steps` further from `place`, with the records of the steps before.
 
+    Of several stages it is one: there were `offset` steps before its own, the clock stands at `clock`, and `told` is
+    in each of its records.
     After a group of steps `ahead` is where it ended, and `behind` where it began, after the step `start`.
     """
 
@@ -46,13 +48,17 @@ class Training:
         stop: Stop,
         origin: Origin,
         cache: bool = True,
+        offset: int = 0,
+        clock: float = 0.0,
+        told: Mapping[str, Any] | None = None,
     ):
         self.problem, self.solver, self.stop, self.origin = problem, solver, stop, origin
+        self.offset, self.told = offset, dict(told or {})
         params, state = jax.tree.map(without_weak_types, place)
         self.behind = self.ahead = params, state
         self.records, self.start, self.count = records, len(records), 0
         self.first, self.last, self.every = len(records), len(records) + steps, every
-        self.begun = self.clock = records[-1]["time"] if records else 0.0
+        self.begun = self.clock = records[-1]["time"] if records else clock
         self.loss = records[-1]["loss"] if records else math.nan
         self.status: str | None = None
         self.compile_time, self.compiled = 0.0, "new"
@@ -60,7 +66,7 @@ class Training:
 
     @property
     def done(self) -> int:
-        """The steps taken, those of earlier runs included."""
+        """The steps taken in this stage, those of earlier runs included."""
         return len(self.records)
 
     @property
@@ -92,7 +98,8 @@ class Training:
             step, self.clock = self.start + number, end - (self.count - number) * pace
             due = step % self.every == 0 or step == self.last  # and then the last of its group
             seen = self.evaluate(*ahead, self.loss) if due else NOTHING
-            record = {"step": step, "time": self.clock, "loss": self.loss, "errors": {}, **seen, **report}
+            record = {"step": self.offset + step, "time": self.clock, "loss": self.loss, "errors": {}, **seen, **report}
+            record |= self.told
             self.records.append(record)
             self.status = self.stop(self.records, self.clock - self.begun)
             yield record

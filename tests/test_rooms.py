@@ -44,9 +44,11 @@ MAY_IMPORT = {
     | {"options", "backend", "gramian", "problem"},
     "solve": {"history", "resuming", "stopping", "stepping", "training", "progress"}
     | {"options", "backend", "plan", "optim", "problem"},
+    "stages": {"history", "resuming", "stopping", "training", "progress", "solve", "diagnosis"}
+    | {"options", "backend", "problem"},
     "interop": ABOVE_SOLVE | {"plan", "optim"},
     "zoo": {"extras", "options", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
-    "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "many", "zoo"},
+    "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "many", "stages", "zoo"},
     "cli": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo", "experiment"},
     "__main__": {"extras", "cli"},
 }

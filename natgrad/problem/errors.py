@@ -55,6 +55,11 @@ class ErrorNorms(eqx.Module):
         relative = lambda error, size: jnp.sqrt(error / jnp.where(size > 0, size, 1.0))
         return {"l2": relative(l2, size), "h1": relative(h1, size_h1)}
 
+    def squares(self) -> dict[str, float]:
+        """‖u*‖² in both norms, by which the errors of several sets are joined to one."""
+        l2 = float(jnp.einsum("n,nm->", self.weights, self.values**2))
+        return {"l2": l2, "h1": l2 + float(jnp.einsum("n,nmd->", self.weights, self.gradients**2))}
+
     def _select(self, network: Any) -> Callable:
         fields = [getattr(network, name) for name in self.fields or ()]
         return lambda x: _stack([f(x) for f in fields])

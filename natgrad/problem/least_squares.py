@@ -27,6 +27,7 @@ from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.units import check_units
 from natgrad.problem.validation import Validation, independent, validation
 from natgrad.problem.weights import Weight, balanced, number
+from natgrad.problem.window import Window
 
 
 class Residual(eqx.Module):
@@ -243,7 +244,8 @@ class LeastSquares(Problem):
 
     def size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
         """By root mean squares at the points of the first block; of several fields the one that has changed most."""
-        block, now, before = self.features[0], self.network(params), self.network(self.params)
+        block = self.features[0]
+        now, before = (u.network if isinstance(u, Window) else u for u in map(self.solution, (params, self.params)))
         if not _takes(now, block.inputs[0]):
             return {}
 

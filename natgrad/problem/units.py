@@ -23,6 +23,7 @@ from jaxtyping import Array
 from natgrad.backend import host
 from natgrad.networks import MLP, Fields, FourierFeatures, HardBoundary, Normalized, Periodic
 from natgrad.problem.base import Network
+from natgrad.problem.window import Window
 
 FLAT, SHARE, LEAST = 4.0, 0.25, 0.03
 ENOUGH = 1000  # points, to know a share by
@@ -67,7 +68,7 @@ def _walk(network: Any, z: np.ndarray, field: str = "") -> Iterator[tuple[str, A
         lower, upper = np.array(network.lower), np.array(network.upper)
         if z.shape[1:] == lower.shape:
             yield from _walk(network.network, (2 * z - lower - upper) / (upper - lower), field)
-    elif isinstance(network, HardBoundary):
+    elif isinstance(network, HardBoundary | Window):  # the blocks of a window have its own time
         yield from _walk(network.network, z, field)
     elif isinstance(network, FourierFeatures) and z.shape[1:] == (network.in_size,):
         phase = 2 * np.pi * z @ np.array(network.frequencies).T
