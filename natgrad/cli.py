@@ -68,6 +68,7 @@ def run(
     target_error: given.Target = None,
     time_limit: given.Limit = None,
     evaluate_every: given.Every = None,
+    windows: given.Windows = None,
     devices: given.Devices = None,
     memory: given.Memory = None,
     coordinator: given.Coordinator = None,
@@ -89,7 +90,7 @@ def run(
     shared: dict[str, Any] = {
         "problem": problem, "optimizer": optimizer, "preset": preset, "recipe": recipe, "steps": steps,
         "evaluate_every": evaluate_every, "target_error": target_error, "time_limit": time_limit,
-        "settings": tuple(set_ or ()), "devices": devices, "memory": memory,
+        "settings": tuple(set_ or ()), "devices": devices, "memory": memory, "windows": windows,
     }  # fmt: skip
     configs = [Config(seed=s, **shared) for s in parse_seeds(seed, seeds)]
     folders = [Path(c.folder) if out is None else out / f"seed{c.seed}" if seeds else out for c in configs]

@@ -34,6 +34,13 @@ Out = Annotated[
 ]
 Target = Annotated[float | None, typer.Option(help="Stop when the relative H¹ error is this small.")]
 Limit = Annotated[float | None, typer.Option(help="Stop after this many seconds of stepping.")]
+Windows = Annotated[
+    str | None,
+    typer.Option(
+        help="March through time by windows, a network each: their number, times separated by commas, or auto. "
+        "The steps are those of each window."
+    ),
+]
 Every = Annotated[int | None, typer.Option(help="Evaluate the error once in this many iterations.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors, and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Delete the run that natgrad made in the folder, and start over.")]

@@ -66,6 +66,8 @@ class Writer:
         assert self.folder is not None
         started = time.perf_counter()
         header = {"step": step, "time": clock, "status": status, "fingerprint": self.record["fingerprint"]}
+        if "windows" in self.record:  # a tuple of parameters, one entry a window
+            header["windows"] = len(tree[0])
         line = dumps({**header, "history": history, "config": self.record}).encode() + b"\n"
         payload = pack(tree)
         checksum = hashlib.sha256(line)
@@ -113,15 +115,17 @@ def pack(tree: PyTree) -> memoryview:
 
 
 def load(path: Path, fingerprint: str, like: PyTree) -> Checkpoint:
-    """A checkpoint with the structure of `like`; ValueError, in one line, where it is damaged or of another run."""
+    """A checkpoint with the structure of `like`, or of `like(header)`; ValueError, in one line, where it is damaged or
+    of another run."""
     header, arrays = _open(path, fingerprint)
     told = {name: header[name] for name in ("step", "time", "status", "history")}
-    return Checkpoint(**told, tree=_restore(path, arrays, like))
+    return Checkpoint(**told, tree=_restore(path, arrays, like(header) if callable(like) else like))
 
 
 def load_first(path: Path, fingerprint: str, like: PyTree) -> PyTree:
     """The first part alone of the tree that was saved: of (parameters, state) the parameters."""
-    _, arrays = _open(path, fingerprint)
+    header, arrays = _open(path, fingerprint)
+    like = like(header) if callable(like) else like
     return _restore(path, arrays[: len(jax.tree.leaves(like))], like)
 
 

@@ -32,9 +32,8 @@ class Panel:
 
 def panels(run: Run) -> list[list[Panel]]:
     """A row a field (and a slice): solution, and where there is an exact one, that and the difference."""
-    problem, params = run.restore()
     view = zoo.get(run.problem).fields(run.config["options"]["problem"])
-    network = problem.network(params)
+    network = run.function()
     held = {name: float(view.at[name]) for name in view.coordinates if name in view.at}
     rows = []
     for at in _slices(view, held):

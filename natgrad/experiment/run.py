@@ -119,7 +119,9 @@ class Found:
     @property
     def complete(self) -> bool:
         """Whether nothing is left to do but to write the result."""
-        return self.start is not None and over(self.start, self.prepared.record, self.known)
+        if self.start is None or self.prepared.evolution is not None:  # of windows the march knows
+            return False
+        return over(self.start, self.prepared.record, self.known)
 
 
 def look(
@@ -142,6 +144,8 @@ def look(
 
 def check_together(runs: Sequence[Found]) -> None:
     """ValueError where runs differ in more than their arrays and their lengths."""
+    if len(runs) > 1 and any(one.prepared.evolution is not None for one in runs):
+        raise ValueError("runs with windows of time are trained one after the other: leave --together out")
     said = [
         {"--evaluate-every": record["evaluate_every"], "--target-error": record["target_error"], **record["plan"]}
         for record in (one.prepared.record for one in runs)
@@ -232,7 +236,8 @@ def finished(folder: Path, record: dict[str, Any], known: dict[str, Any], warn: 
 
 def over(ended: Any, record: dict[str, Any], known: dict[str, Any] | None) -> bool:
     """Whether a run that ended (`status`, `steps`, `time`) has nothing left to do under these limits."""
-    if ended.status in FINAL or ended.steps >= record["steps"]:
+    done = ended.status == "steps" if "windows" in record else ended.steps >= record["steps"]
+    if ended.status in FINAL or done:
         return True
     if record["time_limit"] is not None and ended.time >= record["time_limit"]:
         return True
@@ -247,16 +252,18 @@ def last_checkpoint(
 
     `home` is the first process's alone.
     """
-    like = prepared.problem.params, prepared.solver.init(prepared.problem, prepared.problem.params, key)
+    own, marched = prepared.problem.params, "windows" in prepared.record
+    state = prepared.solver.init(prepared.problem, own, key)
+    like: Any = (lambda header: ((own,) * header["windows"], state)) if marched else (own, state)
     good = by_first(lambda: usable(home, prepared.record["fingerprint"], like, say, warn))
     if good is None:
         return None, [], 0
     header, payload, records, kept = good
-    params, state = checkpoints.unpack(payload, like)
+    params, state = checkpoints.unpack(payload, like(header) if marched else like)
     last: dict[str, Any] = records[-1] if records else {"loss": math.nan, "errors": {}}
-    status = header["status"] or "steps"
+    status = header["status"] or ("interrupted" if marched else "steps")
     solution = Solution(
-        prepared.problem.solution(params), params, state, History(records),
+        prepared.problem.solution(params[-1] if marched else params), params, state, History(records),
         last["loss"], last["errors"], status, header["step"], header["time"], 0.0,
         last.get("validation", math.nan), diagnose(records, prepared.problem, prepared.solver),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from natgrad.experiment.config import Prepared
 from natgrad.experiment.journal import Journal
 from natgrad.many import solve_many, taken_at_once
 from natgrad.solve import Solution, evaluated
+from natgrad.stages import march
 
 
 class Opened:
@@ -52,13 +53,18 @@ class Opened:
         if self.journal is not None and (status is not None or self.writer.due(now["time"] - self.begun)):
             self.writer.save(now["step"], now["time"], status, self.journal.mark(), (params, state))
 
-    def end(self, solution: Solution) -> None:
-        """The last record and the last checkpoint."""
+    def settle(self, solution: Solution) -> None:
+        """The last record, which was evaluated once the run, or its window, had ended."""
         over = solution.status != "interrupted"
         out_of_turn = solution.steps and not self.now["evaluated"] and evaluated(solution.history.records[-1])
         if self.journal is not None and over and out_of_turn:
             self.journal.amend(solution.history.records[-1])
-        if over or self.now["stopped"]:
+            self.now["evaluated"] = True
+
+    def end(self, solution: Solution) -> None:
+        """The last record and the last checkpoint."""
+        self.settle(solution)
+        if solution.status != "interrupted" or self.now["stopped"]:
             self.save(solution.params, solution.state, solution.status)
 
 
@@ -70,6 +76,10 @@ def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], 
             runs[index].end(solution)
             ended(index, solution)
 
+        if runs[0].prepared.evolution is not None:
+            for index, run in enumerate(runs):
+                end(index, _march(run, quiet, asked))
+            return
         problems, record = [run.prepared.problem for run in runs], runs[0].prepared.record
         solve_many(
             problems,
@@ -86,6 +96,26 @@ def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], 
             progress=not quiet,
             memory=sys.maxsize if taken_at_once(len(runs)) else None,  # the plan is made, each run's share in mind
         )
+
+
+def _march(run: Opened, quiet: bool, asked: Callable[[], bool]) -> Solution:
+    """The training of a run in windows of time."""
+    record = run.prepared.record
+    return march(
+        run.prepared.evolution,  # type: ignore[arg-type]
+        run.prepared.solver,
+        times=record["windows"],
+        steps=record["steps"],
+        key=run.key,
+        resume=run.start,
+        evaluate_every=record["evaluate_every"],
+        target_error=record["target_error"],
+        time_limit=run.seconds,
+        callback=lambda entry: run.hear(entry, asked),
+        checkpoint=run.save,
+        ended=lambda index, solution: run.settle(solution),
+        progress=not quiet,
+    )
 
 
 @contextmanager

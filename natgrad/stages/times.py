@@ -135,6 +135,7 @@ def course(
         if interval is not None:
             raise ValueError("times says where the windows are, and interval does too: leave interval out")
         known = check_times(times)
+        _within(known, getattr(problem, "interval", None))
         return Given(problem, known, spread(steps, len(known) - 1))
     if (interval := getattr(problem, "interval", None) if interval is None else interval) is None:
         raise ValueError(f"times={times!r} needs the total time: give interval=(start, end)")
@@ -146,6 +147,34 @@ def course(
     if isinstance(times, bool) or not 1 <= times <= MOST:
         raise ValueError(f"the number of windows must be an integer from 1 to {MOST}, got {times!r}")
     return Given(problem, check_times(np.linspace(start, end, times + 1)), spread(steps, int(times)))
+
+
+def parse_times(text: str) -> int | str | list[float]:
+    """What `--windows` says: a number of windows, times separated by commas, or auto."""
+    try:
+        return text if text == "auto" else [float(part) for part in text.split(",")] if "," in text else int(text)
+    except ValueError:
+        raise ValueError(
+            f"--windows takes a number of windows, times separated by commas, or auto, got {text!r}"
+        ) from None
+
+
+def as_text(times: int | str | Sequence[float] | None) -> str | None:
+    """The same for `--windows`; None where there are no windows."""
+    return ",".join(map(repr, times)) if isinstance(times, list | tuple) else None if times is None else str(times)
+
+
+def _within(times: Sequence[float], interval: tuple[float, float] | None) -> None:
+    """ValueError where times are outside the interval of the problem, or do not begin with its initial values."""
+    if interval is None:
+        return
+    start, end = interval
+    if times[0] != start:
+        raise ValueError(f"times must begin at {start:g}, where the initial values are, got {times[0]:g}")
+    if times[-1] > end:
+        raise ValueError(
+            f"times must not be outside the interval ({start:g}, {end:g}) of the problem, got {times[-1]:g}"
+        )
 
 
 def check_times(times: Any) -> tuple[float, ...]:
