@@ -115,6 +115,7 @@ class Chain:
     last: Solution | None = None  # of the stage trained last
     display: Progress | None = None
     compile_time: float = 0.0
+    compiled: str = ""  # where the first program came from
     begun: float = 0.0
     status: str | None = None
 
@@ -138,9 +139,8 @@ class Chain:
                 before = None if not known else replace(resume, params=places.pop(0), history=History(known))  # type: ignore[type-var]
                 self._train(stack, stage, problem, params, before)
             if groups:
-                raise ValueError(
-                    f"resume has a {self.course.name} more than there are: {dict(self._told(groups[0][0]))}"
-                )
+                more = dict(self._told(groups[0][0]))
+                raise ValueError(f"resume has a {self.course.name} that is not asked for: {more}")
             return self._solution(resume)
 
     @property
@@ -200,6 +200,7 @@ class Chain:
         train(run, None, self.calls.callback, keep, display, self.group, self.cache)
         self.last = run.solution()
         self.compile_time += run.compile_time
+        self.compiled = self.compiled or run.compiled
         self.status = None if run.status in (None, *GOES_ON) else run.status
         if self.calls.ended is not None:
             self.calls.ended(len(self.ended), self.last)
@@ -244,15 +245,16 @@ class Chain:
     def _solution(self, resume: Solution | None) -> Solution:
         """All of it."""
         kept, last, records = self.kept, self.last, self.records
-        status = self.status or (records[-1:] and self.last is None and resume is not None and resume.status) or "steps"
+        of: Any = resume if last is None else last  # without a stage to train there was a run to go on with
+        status = self.status or (of.status if last is not None or of.status in GOES_ON else "steps")
         u, errors = self.course.solution(kept)
         told = [f"{_called(self.course, one)}: {line}" for one in kept for line in one.diagnosis]
         if self.display is not None:
             self.display.finish(status, records, told)
-        of: Any = last if last is not None else resume
         return replace(
             of, u=u, params=tuple(one.params for one in kept), history=History(records), errors=errors, status=status,
             steps=len(records), time=records[-1]["time"] if records else 0.0, compile_time=self.compile_time,
+            compiled=self.compiled or of.compiled,
             diagnosis=tuple(told), loss=records[-1]["loss"] if records else math.nan,
         )  # fmt: skip
 

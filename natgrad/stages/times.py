@@ -172,9 +172,7 @@ def _within(times: Sequence[float], interval: tuple[float, float] | None) -> Non
     if times[0] != start:
         raise ValueError(f"times must begin at {start:g}, where the initial values are, got {times[0]:g}")
     if times[-1] > end:
-        raise ValueError(
-            f"times must not be outside the interval ({start:g}, {end:g}) of the problem, got {times[-1]:g}"
-        )
+        raise ValueError(f"times must not be outside the problem's interval ({start:g}, {end:g}), got {times[-1]:g}")
 
 
 def check_times(times: Any) -> tuple[float, ...]:

@@ -7,7 +7,6 @@ import pytest
 from tests.stages.equations import heat, march
 from tests.stages.test_march import same
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 HOW = {"times": "auto", "steps": 12, "tolerance": 1e-4}
 
 
@@ -33,7 +32,7 @@ def test_windows_are_halved_and_cover_all_of_time(whole):
     times = whole.u.times
     assert (times[0], times[-1]) == (0.0, 2.0)
     assert list(times) == sorted(set(times))
-    kept = [last for last, _ in zip(tried, tried[1:] + [(0, 0, 0)], strict=True) if last[0] != _[0]]
+    kept = [one for one, then in zip(tried, [*tried[1:], (0, 0, 0)], strict=True) if one[0] != then[0]]
     assert [t1 for _, _, t1 in kept] == list(times[1:])
     assert len(whole.params) == len(kept)
 

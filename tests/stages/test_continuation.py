@@ -9,7 +9,6 @@ import natgrad as ng
 from natgrad.backend import programs
 from tests.stages.test_march import same
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 VALUES = (1.0, 2.0, 4.0)
 
 
