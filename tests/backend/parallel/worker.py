@@ -20,6 +20,7 @@ from natgrad.backend import tuning
 from natgrad.backend.parallel import devices, everywhere, shard
 from natgrad.gramian import gramian
 from natgrad.optim.kernel import Kernel
+from tests.stages.equations import heat
 
 jax.config.update("jax_enable_x64", True)
 
@@ -172,6 +173,18 @@ def balanced(count, solver):
     weights = [end.history.weights["boundary"] for end in ends]
     assert len(set(weights[0])) == 3, weights
     return [relative(weights[1], weights[0]), relative(ends[1].params, ends[0].params)]
+
+
+def march(counts):
+    """The distances of the parameters of all windows from those of one device, for each number of devices."""
+    rows, reference = [], None
+    for count in counts:
+        one = heat(points={"pde": 37, "initial": 13, "ends": 7})
+        spread = one if count == 1 else lambda *window, one=one, mesh=devices(count): shard(one(*window), mesh)
+        solution = ng.march(spread, ng.FullNGD(), [0, 0.5, 1, 2], 4, progress=False)
+        reference = solution if reference is None else reference
+        rows.append([relative(solution.params, reference.params), relative(solution.errors, reference.errors)])
+    return rows
 
 
 if __name__ == "__main__":
