@@ -169,6 +169,27 @@ def test_windows_end_at_a_target(whole):
     assert (limited.status, limited.steps) == ("time", 1)
 
 
+def test_stopped_between_two_windows():
+    """By Ctrl-C where the second one is built: the first one, which had ended at its target, takes no more steps."""
+
+    problem = heat()
+
+    def build(t0, t1, start):
+        if start is not None and impatient:
+            raise KeyboardInterrupt
+        return problem(t0, t1, start)
+
+    impatient = True
+    stopped = march(build, times=[0, 0.5, 1], steps=30, target_loss=0.3)
+    assert stopped.status == "interrupted"
+    assert stopped.steps < 30
+    impatient = False
+    resumed = march(build, times=[0, 0.5, 1], steps=30, target_loss=0.3, resume=stopped)
+    same(march(times=[0, 0.5, 1], steps=30, target_loss=0.3), resumed)
+    with pytest.raises(ValueError, match="give either params or resume, not both"):
+        march(resume=stopped, params=stopped.params[0])
+
+
 def test_ended_is_called_window_by_window():
     heard = []
     march(times=3, steps=2, ended=lambda index, solution: heard.append((index, solution.steps, solution.errors)))
