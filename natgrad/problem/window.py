@@ -4,6 +4,7 @@ The network of a window is a function of (s, x), s = (t − t₀)/(t₁ − t₀
 not trained, so that all windows of a march are steps of the same compiled program, whatever their times.
 """
 
+import abc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,9 +21,9 @@ from natgrad.problem.base import Network
 class Timed(eqx.Module):
     """A function of points (t, x…) that may have named fields, which are such functions themselves."""
 
+    @abc.abstractmethod
     def part(self, name: str | None) -> Callable:
         """The function itself, or one of its fields."""
-        raise NotImplementedError
 
     def __call__(self, z: Float[Array, " d"]) -> Float[Array, "*m"]:
         return self.part(None)(z)

@@ -129,11 +129,13 @@ class Chain:
                 try:
                     problem = self._built(stage)
                 except KeyboardInterrupt:
+                    if not self.ended:
+                        raise
                     self.status = "interrupted"
                     break
                 known = groups.pop(0) if groups else []
                 self._fits(stage, known)
-                if known and resume is not None and (groups or _over(stage, known, resume)):
+                if known and resume is not None and (groups or self._over(stage, known)):
                     self._pass(stage, problem, known, places)
                     continue
                 before = None if not known else replace(resume, params=places.pop(0), history=History(known))  # type: ignore[type-var]
@@ -198,13 +200,16 @@ class Chain:
         display, save = self._shown(stack, run, stage), self.calls.checkpoint
         keep = None if save is None else lambda params, state: save((*kept, params), state)
         train(run, None, self.calls.callback, keep, display, self.group, self.cache)
-        self.last = run.solution()
+        solution = run.solution()
         self.compile_time += run.compile_time
         self.compiled = self.compiled or run.compiled
         self.status = None if run.status in (None, *GOES_ON) else run.status
+        if self.ended and not run.records:
+            return  # interrupted before its first step
+        self.last = solution
         if self.calls.ended is not None:
-            self.calls.ended(len(self.ended), self.last)
-        self._end(stage, problem, run.records, self.last.params, self.last.diagnosis)
+            self.calls.ended(len(self.ended), solution)
+        self._end(stage, problem, run.records, solution.params, solution.diagnosis)
 
     def _shown(self, stack: ExitStack, run: Training, stage: Stage) -> Progress:
         """The display, which all stages share."""
@@ -221,6 +226,11 @@ class Chain:
         params = places.pop(0) if kept else problem.params
         self._end(stage, problem, records, params, diagnose(records, problem, self.planned))
 
+    def _over(self, stage: Stage, records: Sequence[Record]) -> bool:
+        """Whether the last stage of a run that goes on has nothing left to do."""
+        stop = replace(self.limits.stop(0.0), time_limit=None)
+        return len(records) >= stage.steps or stop(records, 0.0) is not None
+
     def _judge(self, stage: Stage, records: Sequence[Record]) -> float:
         if self.status is not None or not records:  # interrupted: it is the last, in vain or not
             return 1.0
@@ -231,8 +241,6 @@ class Chain:
     ) -> None:
         """Puts a stage to those that ended. What others need of it lies on no particular device."""
         factor = self._judge(stage, records)
-        if not records and self.ended:
-            return  # interrupted before its first step
         params = jax.tree.map(lambda leaf: host.array(np.asarray(leaf)), params)
         squares = getattr(problem.norms, "squares", None)
         errors = records[-1]["errors"] if records else {}
@@ -257,11 +265,6 @@ class Chain:
             compiled=self.compiled or of.compiled,
             diagnosis=tuple(told), loss=records[-1]["loss"] if records else math.nan,
         )  # fmt: skip
-
-
-def _over(stage: Stage, records: Sequence[Record], resume: Solution) -> bool:
-    """Whether the last stage of a run that goes on has nothing left to do."""
-    return len(records) >= stage.steps or resume.status in GOES_ON
 
 
 def _called(course: Course, one: Ended) -> str:

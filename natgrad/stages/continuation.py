@@ -76,7 +76,7 @@ def continuation(
     if isinstance(problem_of, Problem) or not callable(problem_of):
         raise ValueError(f"continuation takes a function value -> problem, got {type(problem_of).__name__}")
     known = check_values(values)
-    check_start(None, None, resume, callback=callback, checkpoint=checkpoint, ended=ended)  # type: ignore[arg-type]
+    check_start(None, resume and params, resume, callback=callback, checkpoint=checkpoint, ended=ended)  # type: ignore[arg-type]
     chain = Chain(
         Values(problem_of, known, spread(steps, len(known))), solver, key,
         Limits(evaluate_every, target_error, target_loss, time_limit, patience),

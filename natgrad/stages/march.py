@@ -66,7 +66,7 @@ def march(
             f"march takes an ng.Evolution or a function (t0, t1, start) -> problem, got {type(problem).__name__}"
         )
     way = course(problem, times, steps, interval, tolerance)
-    check_start(None, None, resume, callback=callback, checkpoint=checkpoint, ended=ended)  # type: ignore[arg-type]
+    check_start(None, resume and params, resume, callback=callback, checkpoint=checkpoint, ended=ended)  # type: ignore[arg-type]
     chain = Chain(
         way, solver, key, Limits(evaluate_every, target_error, target_loss, time_limit, patience),
         Calls(callback, checkpoint, ended), progress, memory, group, cache,

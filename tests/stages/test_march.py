@@ -46,7 +46,7 @@ def test_windows_share_one_compiled_program():
 def test_fresh_points_share_it_too():
     ng.clear_cache()
     before = dict(programs.COMPILATIONS)
-    fresh = lambda cylinder: lambda key: cylinder.interior(40, key=key)
+    fresh = lambda cylinder: cylinder.interior(40, key=jax.random.key(7), fresh=True)
     march(heat(None, points={"pde": fresh, "initial": 20, "ends": 10}), times=3, steps=2)
     assert programs.COMPILATIONS["new"] + programs.COMPILATIONS["disk"] - before["new"] - before["disk"] == 2
 
@@ -167,6 +167,27 @@ def test_windows_end_at_a_target(whole):
     assert all(window[-1]["loss"] <= 0.3 and len(window) < 30 for window in windows(quick))
     limited = march(steps=30, time_limit=1e-9)
     assert (limited.status, limited.steps) == ("time", 1)
+
+
+def test_stopped_between_two_windows():
+    """By Ctrl-C where the second one is built: the first one, which had ended at its target, takes no more steps."""
+
+    problem = heat()
+
+    def build(t0, t1, start):
+        if start is not None and impatient:
+            raise KeyboardInterrupt
+        return problem(t0, t1, start)
+
+    impatient = True
+    stopped = march(build, times=[0, 0.5, 1], steps=30, target_loss=0.3)
+    assert stopped.status == "interrupted"
+    assert stopped.steps < 30
+    impatient = False
+    resumed = march(build, times=[0, 0.5, 1], steps=30, target_loss=0.3, resume=stopped)
+    same(march(times=[0, 0.5, 1], steps=30, target_loss=0.3), resumed)
+    with pytest.raises(ValueError, match="give either params or resume, not both"):
+        march(resume=stopped, params=stopped.params[0])
 
 
 def test_ended_is_called_window_by_window():

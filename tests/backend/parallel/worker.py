@@ -181,8 +181,7 @@ def march(counts):
     """The distances of the parameters of all windows from those of one device, for each number of devices."""
     rows, reference = [], None
     for count in counts:
-        one = heat(points={"pde": 37, "initial": 13, "ends": 7})
-        mesh = devices(count)
+        one, mesh = heat(points={"pde": 37, "initial": 13, "ends": 7}), devices(count)
         spread = one if count == 1 else lambda *window, one=one, mesh=mesh: shard(one(*window), mesh)
         solution = ng.march(spread, ng.FullNGD(), [0, 0.5, 1, 2], 4, progress=False)
         reference = solution if reference is None else reference
