@@ -18,12 +18,12 @@ from jaxtyping import PRNGKeyArray
 from natgrad import zoo
 from natgrad.backend.parallel import devices, shard
 from natgrad.experiment import optimizers
-from natgrad.experiment.files import plain
 from natgrad.experiment.settings import parse, split
 from natgrad.gramian.choose import available_memory, size_in_words
 from natgrad.optim.balance import balance
 from natgrad.options import size
 from natgrad.problem import Problem
+from natgrad.storage.files import plain
 from natgrad.zoo.registry import suggest
 
 FORMAT = 1  # of config.json
