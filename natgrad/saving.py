@@ -15,7 +15,7 @@ from typing import Any
 from natgrad.backend import host
 from natgrad.history import History, Solution
 from natgrad.problem import Problem
-from natgrad.solve import planned_for
+from natgrad.solve import check, planned_for
 from natgrad.storage.solutions import Saved, save_network
 
 
@@ -68,15 +68,17 @@ def load_solution(path: Path | str, problem: Problem | None = None, solver: Any 
         raise ValueError("the state of a solver fits a problem: give the problem too")
     if problem is not None and not isinstance(problem, Problem):
         raise ValueError(f"load_solution takes a problem such as ng.LeastSquares(…), got {type(problem).__name__}")
-    more = f"give the problem too, ng.load_solution({str(path)!r}, problem"
+    if problem is not None and solver is not None:
+        check(problem, solver)
+    more = f"give what made it, ng.load_solution({str(path)!r}, problem"
     told, origin, records = (saved.get(name) for name in ("told", "origin", "records"))
     if problem is None:
-        params, u = saved.get("params", f"{more})"), saved.get("u", f"{more})")
+        params, u = (saved.get(name, f"{more})") for name in ("params", "u"))
     else:
         params = saved.params(problem.params)
         u = problem.solution(params)
     if problem is None or solver is None:
-        state, before = saved.get("state", f"{more}, solver)"), saved.get("solver", f"{more}, solver)")
+        state, before = (saved.get(name, f"{more}, solver)") for name in ("state", "solver"))
     else:
         start = planned_for(problem, solver, None).init(problem, problem.params, host.key(host.SOLVER))
         state, before = saved.state(start), saved.get("solver", otherwise=solver)

@@ -12,12 +12,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SCRIPTS = (
     "custom_loop",
+    "export",
     "feinn_mesh",
     "hard_boundary",
     "inverse",
     "own_metric",
     "own_pde",
     "resume",
+    "save_load",
     "several_devices",
     "units",
     "vector_problem",
@@ -66,9 +68,9 @@ def test_all_code_of_the_readme():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_example(name, tmp_path):
-    if name == "feinn_mesh":
+    if name in ("feinn_mesh", "export"):
         pytest.importorskip("meshio")
-    out = ("--out", tmp_path / "run") if name == "resume" else ()
+    out = ("--out", tmp_path / "run") if name in ("resume", "save_load", "export") else ()
     assert "relative H¹ error" in run(ROOT / "examples" / f"{name}.py", *out)
 
 

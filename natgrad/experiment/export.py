@@ -10,7 +10,7 @@ import numpy as np
 from natgrad import zoo
 from natgrad.domains.grid import SIZES, Grid, box
 from natgrad.experiment.runs import Run
-from natgrad.interop.vtk import View, grid_of, times_of, write_fields
+from natgrad.interop.vtk import View, grid_of, targets, times_of, write_fields
 
 
 def export(
@@ -24,24 +24,25 @@ def export(
 ) -> list[Path]:
     """Writes the fields of a run; the files it wrote. Beyond three coordinates of space, those that pictures hold
     fixed have the values that pictures have."""
-    problem, params = run.restore()
+    if mesh is not None and resolution is not None:
+        raise ValueError("--mesh has its own cells: leave --resolution out")
     picture = zoo.get(run.problem).fields(run.config["options"]["problem"])
-    network, clock = problem.network(params), clock_of(picture)
+    clock = clock_of(picture)
+    moments = times_of(times, clock)
+    targets(path, moments, force)
+    found = None if mesh is None else grid_of(mesh)
     space = range(len(picture.coordinates))[0 if clock is None else 1 :]
     free = [i for i in space if len(space) <= 3 or picture.coordinates[i] not in picture.at]
-    place = placed(picture, [*([] if clock is None else [0]), *free])
+    problem, params = run.restore()
+    network, place = problem.network(params), placed(picture, [*([] if clock is None else [0]), *free])
     fields = {
         name: (place(select(network)), None if exact is None else place(exact))
         for name, (select, exact) in picture.fields.items()
     }
-    if mesh is not None and resolution is not None:
-        raise ValueError("--mesh has its own cells: leave --resolution out")
-    own = getattr(getattr(problem, "space", None), "mesh", None) if resolution is None else None
-    if mesh is not None or own is not None:
-        found = grid_of(own if mesh is None else mesh)
-    else:
-        found = _grid(picture, free, resolution)
-    return write_fields(path, fields, View(found, times_of(times, clock)), force=force)
+    if found is None:
+        own = getattr(getattr(problem, "space", None), "mesh", None)
+        found = _grid(picture, free, resolution) if own is None or resolution is not None else grid_of(own)
+    return write_fields(path, fields, View(found, moments), force=force)
 
 
 def clock_of(picture: zoo.Picture) -> tuple[Sequence[float], Sequence[float]] | None:

@@ -51,24 +51,29 @@ def movie(
     fields = {name: (lambda _, part=part: part, exact) for name, (part, exact) in named(u, exact).items()}
     inside = None if domain.space.dim == 1 else lambda x: domain.space.contains(x[1:])
     view = zoo.Picture(lower, upper, ("t", "x", "y")[: domain.dim], fields, inside=inside)
-    return draw(path, u, view, "", times, force)
+    return draw(*prepared(path, view, times, force), u, view, "")
 
 
 def of_run(path: Path | str, run: Run, times: int | Sequence[float] | None = None, *, force: bool = False) -> Path:
     """The same of a run; coordinates that its pictures hold fixed are fixed here too."""
-    problem, params = run.restore()
     view = zoo.get(run.problem).fields(run.config["options"]["problem"])
     if view.coordinates[0] != "t":
         raise ValueError(f"{run.problem} has no time: a movie is that of an evolution problem")
-    return draw(path, problem.network(params), view, run.problem, times, force)
+    path, moments = prepared(path, view, times, force)
+    problem, params = run.restore()
+    return draw(path, moments, problem.network(params), view, run.problem)
 
 
-def draw(path: Path | str, network: Any, view: zoo.Picture, title: str, times: Any, force: bool) -> Path:
-    """Writes the movie of a view."""
+def prepared(path: Path | str, view: zoo.Picture, times: Any, force: bool) -> tuple[Path, tuple[float, ...]]:
+    """The file, if it can be one, and the times of the frames."""
     path = writable(path, force)
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path.name} must end with one of {', '.join(SUFFIXES)}")
-    moments = times_of(FRAMES if times is None else times, (view.lower[:1], view.upper[:1])) or ()
+    return path, times_of(FRAMES if times is None else times, (view.lower[:1], view.upper[:1])) or ()
+
+
+def draw(path: Path, moments: Sequence[float], network: Any, view: zoo.Picture, title: str) -> Path:
+    """Writes the movie of a view."""
     over_time = [_over_time(network, view, name, moments) for name in view.fields]
     frames = steady(list(zip(*over_time, strict=True)))
     with TemporaryDirectory() as workshop:

@@ -73,8 +73,10 @@ def to_vtk(
     if not callable(u):
         raise ValueError(f"to_vtk takes a network or a function of one point, got {type(u).__name__}")
     space = domain.space if isinstance(domain, SpaceTime) else domain
-    if (mesh is None) == (space is None or (domain is not space and mesh is not None)):
-        raise ValueError("give a domain or a mesh: of both, the domain is a SpaceTime, for its time")
+    if mesh is None and domain is None:
+        raise ValueError("to_vtk takes a domain, such as ng.Box([0, 0], [1, 1]), or a mesh")
+    if mesh is not None and domain is space and domain is not None:
+        raise ValueError("a mesh takes the place of the domain: give one of them, or a SpaceTime for its time")
     if mesh is not None and resolution is not None:
         raise ValueError("a mesh has its own cells: leave the resolution out")
     found = grid(space, resolution) if mesh is None else grid_of(mesh)  # type: ignore[arg-type]
@@ -113,7 +115,7 @@ def times_of(times: Any, clock: tuple[Sequence[float], Sequence[float]] | None) 
 def write_fields(path: Path | str, fields: Named, view: View, *, force: bool = False) -> list[Path]:
     """Writes fields at the points of a view; none of the files where one of them must not be written."""
     path = Path(path)
-    paths = _targets(path, view, force)
+    paths = targets(path, view.times, force)
     moments = [tabulated(fields, view.grid, time) for time in view.times or (None,)]
     if path.suffix == ".npz":
         return _put(path, _npz(view, moments))
@@ -126,18 +128,17 @@ def write_fields(path: Path | str, fields: Named, view: View, *, force: bool = F
     return paths
 
 
-def _targets(path: Path, view: View, force: bool) -> list[Path]:
+def targets(path: Path, times: Sequence[float] | None, force: bool) -> list[Path]:
     """The files that will be written, the one that was asked for last; ValueError where one of them must not be."""
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path.name} must end with one of {', '.join(SUFFIXES)}")
-    times = view.times
     if path.suffix == ".pvd" and times is None:
         raise ValueError(f"{path.name} would be a series in time, and there is no time here: take .vtu")
     if path.suffix == ".vtu" and times is not None and len(times) > 1:
         raise ValueError(f"{path.name} holds one time: take .pvd for a series, or one time, such as {times[-1]:g}")
     frames = [path.with_name(f"{path.stem}_{i:04d}.vtu") for i in range(len(times or ()))]
-    targets = [*(frames if path.suffix == ".pvd" else []), path]
-    return [writable(target, force) for target in targets]
+    files = [*(frames if path.suffix == ".pvd" else []), path]
+    return [writable(target, force) for target in files]
 
 
 def tabulated(fields: Named, grid: Grid, time: float | None) -> dict[str, np.ndarray]:

@@ -51,18 +51,18 @@ def read(path: Path, *kinds: str) -> tuple[str, dict[str, Any], bytes]:
     except OSError as error:
         raise ValueError(f"{path.name} cannot be read: {error.strerror}") from None
     first = FIRST.match(data)
-    if first is not None and (kind := first[1].decode()) in kinds and int(first[2]) > FORMATS[kind]:
-        version, ours = int(first[2]), FORMATS[kind]
-        raise ValueError(f"{path.name} is of format {version}, this natgrad reads format {ours}: take a newer natgrad")
+    kind, version = (first[1].decode(), int(first[2])) if first else ("", 0)
+    if kind in kinds and version > FORMATS[kind]:
+        raise ValueError(f"{path.name} is of format {version}, this natgrad reads format {FORMATS[kind]}")
     checksum, _, body = data[first.end() if first else 0 :].partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() != checksum:
-        if first is None and "checkpoint" not in kinds:
-            raise ValueError(f"{path.name} is not a file that natgrad saved")
-        raise ValueError(f"{path.name} is damaged: its checksum does not match")
-    if first is None or first[1].decode() not in kinds or int(first[2]) < 1:
-        raise ValueError(f"{path.name} is not a {' or '.join(kinds)} of natgrad's")
+        foreign = kind not in FORMATS and kinds != ("checkpoint",)  # a checkpoint is known by its name
+        wrong = "was not saved by natgrad" if foreign else "is damaged: its checksum does not match"
+        raise ValueError(f"{path.name} {wrong}")
+    if kind not in kinds or version < 1:
+        raise ValueError(f"{path.name} is no {' or '.join(kinds)} of natgrad's, but a {kind or 'file without a kind'}")
     header, _, payload = body.partition(b"\n")
-    return first[1].decode(), json.loads(header), payload
+    return kind, json.loads(header), payload
 
 
 def pack(arrays: Iterable[Any]) -> memoryview:
@@ -84,10 +84,17 @@ def fit(name: str, values: Sequence[np.ndarray], like: PyTree) -> PyTree:
     if [(v.shape, v.dtype) for v in values] != [(np.shape(data(a)), data(a).dtype) for a in leaves]:
         raise ValueError(f"{name} does not fit: its arrays have other shapes than this run's")
     restored = [
-        wrap(value, str(jax.random.key_impl(leaf))) if is_key(leaf) else jnp.asarray(value)
+        wrap(value, str(jax.random.key_impl(leaf))) if is_key(leaf) else exact(value)
         for leaf, value in zip(leaves, values, strict=True)
     ]
     return jax.tree.unflatten(structure, restored)
+
+
+def exact(value: np.ndarray) -> jax.Array:
+    """The array in JAX, without a change of its dtype."""
+    if jax.dtypes.canonicalize_dtype(value.dtype) != value.dtype:
+        raise ValueError(f"it is in {value.dtype}: call jax.config.update('jax_enable_x64', True) first")
+    return jnp.asarray(value)
 
 
 def wrap(value: np.ndarray, kind: str) -> jax.Array:

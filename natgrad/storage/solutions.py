@@ -19,6 +19,7 @@ from natgrad.storage.files import writable, write
 from natgrad.storage.trees import Describer, rebuild
 
 KINDS = ("network", "solution")
+NAMES = {"u": "network", "params": "network"}  # in messages
 TREES = ("params", "state", "u", "history", "origin")  # of a solution, the fields that are written by themselves
 
 
@@ -45,8 +46,7 @@ def _save(path: Path | str, kind: str, params: PyTree, state: PyTree, trees: dic
     path = checked(path)
     first, second = jax.tree.leaves(params), jax.tree.leaves(state)
     describe = Describer([*first, *second])
-    names = {"u": "the network", "params": "the network", "state": "the state of the solver", "solver": "the solver"}
-    header: dict[str, Any] = {name: describe.try_to(tree, names.get(name, name)) for name, tree in trees.items()}
+    header: dict[str, Any] = {name: describe.try_to(tree, NAMES.get(name, name)) for name, tree in trees.items()}
     header["leaves"] = [len(first), len(second)]
     write(path, *container.parts(kind, header, container.pack(describe.arrays)))
     return path
@@ -67,11 +67,6 @@ class Saved:
         self.path = Path(path)
         self.kind, self.header, payload = container.read(self.path, *(kinds or KINDS))
         self.arrays = container.unpack(payload)
-        for array in self.arrays:
-            if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
-                raise ValueError(
-                    f"{self.path.name} is in {array.dtype}: call jax.config.update('jax_enable_x64', True) first"
-                )
 
     def get(self, name: str, instead: str = "", otherwise: Any = None) -> Any:
         """A part by its description; where that is missing `otherwise`, or an error with what would do `instead`."""
@@ -83,7 +78,7 @@ class Saved:
             raise ValueError(f"cannot read {self.path.name}: {error}") from None
         if otherwise is not None:
             return otherwise
-        raise ValueError(f"{self.path.name} has no description of it all, since {described['missing']}: {instead}")
+        raise ValueError(f"{self.path.name} cannot be loaded by itself ({described['missing']}): {instead}")
 
     def params(self, like: PyTree) -> PyTree:
         """The parameters in the structure of others."""
@@ -97,7 +92,10 @@ class Saved:
     def network(self, like: Any = None) -> Any:
         """The network, made of its description or of another one with the same parameters."""
         if like is None:
-            return self.get("u", "give a network of the same make, ng.load(path, like=network)")
+            u = self.get("u", "give a network of the same make, ng.load(path, like=network)")
+            if not callable(u):
+                raise ValueError(f"cannot read {self.path.name}: it holds no network")
+            return u
         params, rest = eqx.partition(like, eqx.is_inexact_array)
         return eqx.combine(self.params(params), rest)
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from natgrad.storage import container
@@ -84,8 +83,9 @@ class Describer:
             return {"class": path, "fields": {field: self(part, f"{name}.{field}") for field, part in parts.items()}}
         if callable(value) and (function := function_name(value)) is not None:
             return {"function": function}
-        what = "a function" if callable(value) and fields is None else f"of the class {kind.__name__},"
-        raise Nameless(f"{name} is {what} that only its own code can make")
+        if fields is None and callable(value):
+            raise Nameless(f"{name} is a function, which a file cannot hold")
+        raise Nameless(f"{name} is of the class {kind.__name__}, which is not natgrad's")
 
 
 def rebuild(described: Any, arrays: Sequence[Any]) -> Any:
@@ -103,7 +103,7 @@ def rebuild(described: Any, arrays: Sequence[Any]) -> Any:
         case {"dict": parts}:
             return {key: again(part) for key, part in parts.items()}
         case {"array": place}:
-            return jnp.asarray(arrays[place])
+            return container.exact(arrays[place])
         case {"key": place, "kind": kind}:
             return container.wrap(arrays[place], kind)
         case {"function": path}:
