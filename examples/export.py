@@ -1,6 +1,6 @@
 """Out to other tools: heat in a disc as a series for ParaView, as a table, on a mesh of Gmsh's, and as a movie.
 
-    python examples/export.py --out out/export      # then open out/export/u.pvd
+python examples/export.py --out out/export      # then open out/export/u.pvd
 """
 
 import argparse
@@ -29,11 +29,11 @@ def heat(u, z):
 
 def main(steps: int, folder: Path) -> float:
     folder.mkdir(parents=True, exist_ok=True)
-    fixed = ng.Residual(lambda u, z: u(z) - exact(z), HEAT.boundary(200, rule="sobol") + HEAT.initial(200, rule="sobol"))
+    known = HEAT.boundary(200, rule="sobol") + HEAT.initial(200, rule="sobol")
     problem = ng.LeastSquares(
         ng.MLP(in_size=3, out_size=1, width=12, depth=2, key=jax.random.key(0)),
         pde=ng.Residual(heat, HEAT.interior(800, rule="sobol")),
-        data=fixed,
+        data=ng.Residual(lambda u, z: u(z) - exact(z), known),
         exact=exact,
     )
     solution = ng.solve(problem, ng.NystromNGD(max_rank=100), steps, progress=False)

@@ -205,8 +205,7 @@ class FourierFeatures(eqx.Module):
     """N([sin 2πBx, cos 2πBx]), the rows of B being frozen frequencies, which are not parameters.
 
     `frequencies` is B / scale itself, (f, d), or the number f of rows to draw from N(0, scale²) with `key`;
-    the network takes 2f inputs. Saving the leaves does not save B: the network to load into must be built
-    alike.
+    the network takes 2f inputs. `ng.save` keeps B; saving the leaves alone does not.
 
     >>> N = MLP(32, 1, 64, 2, key=jax.random.key(0))
     >>> u = FourierFeatures(N, in_size=3, frequencies=16, scale=0.5, key=jax.random.key(1))

@@ -8,10 +8,12 @@ import pytest
 import natgrad as ng
 from natgrad import cli
 from natgrad.experiment import movie as movies
-from natgrad.experiment.config import Config
+from natgrad.experiment.checkpoint import Writer
+from natgrad.experiment.config import Config, prepare
 from natgrad.experiment.fields import Panel
-from natgrad.experiment.run import run
+from natgrad.experiment.folder import Folder
 from natgrad.experiment.runs import load
+from natgrad.storage.files import dumps
 from natgrad.zoo import heat3d
 
 Image = pytest.importorskip("PIL.Image")
@@ -24,10 +26,14 @@ TINY = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Runs of a step."""
+    """Runs that have a checkpoint of their start, and were never trained."""
     home = tmp_path_factory.mktemp("runs")
     for name, settings in TINY.items():
-        run(Config(name, "adam", steps=1, settings=settings), home / name, quiet=True, say=lambda text: None)
+        prepared = prepare(Config(name, "adam", steps=1, settings=settings))
+        folder = Folder(home / name, "run")
+        Writer(folder, prepared.record).save(0, 0.0, "steps", {}, (prepared.problem.params, None))
+        folder.write("config.json", dumps(prepared.record))
+        folder.write("history.jsonl", "")
     return home
 
 
