@@ -22,6 +22,7 @@ FACETS = {
     "tetra": ((0, 1, 2), (0, 1, 3), (1, 2, 3), (0, 2, 3)),
     "hexahedron": ((0, 1, 2, 3), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7)),
 }
+HUGE = 10**9  # more along an axis has no name in a message
 SIZES = {1: 200, 2: 100, 3: 32}  # cells along an axis, where nobody says
 
 
@@ -71,7 +72,7 @@ def grid(domain: Domain, cells: int | None = None) -> Grid:
 def box(lower: Sequence[float], upper: Sequence[float], n: int, inside: Callable | None = None) -> Grid:
     """n cells along each axis of a box; only those whose middle is `inside`, a function of many points (m, d)."""
     dim = len(lower)
-    host.afford(20.0 * (n + 1.0) ** dim, f"a grid of {' × '.join([str(n)] * dim)} cells")
+    host.afford(20.0 * (min(n, HUGE) + 1.0) ** dim, f"a grid of {' × '.join([str(n)] * dim)} cells")
     axes = [np.linspace(a, b, n + 1) for a, b in zip(lower, upper, strict=True)]
     points = np.stack([x.ravel() for x in np.meshgrid(*axes, indexing="ij")], axis=1)
     numbers = np.arange(len(points)).reshape((n + 1,) * dim)
@@ -97,7 +98,7 @@ def _triangles(domain: Polygon, n: int) -> Grid:
     corners = np.array(domain.vertices)[np.array(domain.triangles)]  # (p, 3, 2)
     size = float(np.ptp(corners.reshape(-1, 2), axis=0).max())
     longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
-    m = max(1, round(n * longest / size))
+    m = max(1, round(min(n, HUGE) * longest / size))
     host.afford(20.0 * len(corners) * m**2, f"a grid of {len(corners)} × {m}² triangles")
     i, j = (index.ravel() for index in np.meshgrid(np.arange(m + 1), np.arange(m + 1), indexing="ij"))
     i, j = i[i + j <= m], j[i + j <= m]

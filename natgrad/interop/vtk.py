@@ -34,6 +34,7 @@ from natgrad.storage.files import writable, write
 SUFFIXES = (".vtu", ".pvd", ".npz", ".csv")
 BATCH = 2048  # points at a time
 FRAMES = 21  # times of a series, where nobody says
+MOST = 10_000  # times of a series: the files have numbers of four digits
 NAMES = ("x", "y", "z")
 Named = Mapping[str, tuple[Callable, Callable | None]]  # {field: (u, exact)}
 
@@ -102,8 +103,8 @@ def times_of(times: Any, clock: tuple[Sequence[float], Sequence[float]] | None) 
     (start,), (end,) = clock
     if times is None or isinstance(times, int):
         count = FRAMES if times is None else times
-        if count < 1:
-            raise ValueError(f"times must be a positive integer or a list of times, got {count}")
+        if not 1 <= count <= MOST:
+            raise ValueError(f"times must be an integer from 1 to {MOST} or a list of times, got {count}")
         return tuple(np.linspace(start, end, count).tolist()) if count > 1 else (float(end),)
     chosen = np.asarray(times, float)
     inside = (chosen >= start) & (chosen <= end) if chosen.ndim == 1 else np.array([False])

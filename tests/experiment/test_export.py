@@ -133,7 +133,7 @@ def test_colours_are_those_of_all_times():
         ("u.gif", ng.Box([0, 0], [1, 1]), {}, "a movie is that of a SpaceTime"),
         ("u.gif", ng.Interval(0, 1) * ng.Box([0] * 3, [1] * 3), {}, "a movie shows one or two coordinates of space"),
         ("u.gif", ng.Interval(0, 1) * ng.Interval(0, 1), {"times": [7.0]}, r"times must lie between 0.0 and 1.0"),
-        ("u.gif", ng.Interval(0, 1) * ng.Interval(0, 1), {"times": 0}, "times must be a positive integer"),
+        ("u.gif", ng.Interval(0, 1) * ng.Interval(0, 1), {"times": 0}, "times must be an integer from 1 to 10000"),
     ],
 )
 def test_wrong_movies_are_refused(tmp_path, name, domain, options, line):

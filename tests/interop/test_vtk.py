@@ -161,7 +161,7 @@ WRONG = [
     ("u.vtu", {"domain": 3}, "domain must be"),
     ("u.vtu", {"resolution": 0}, "resolution must be a positive integer"),
     ("u.vtu", {"times": 3}, "times are those of a SpaceTime domain"),
-    ("u.pvd", {"domain": HEAT, "times": 0}, "times must be a positive integer"),
+    ("u.pvd", {"domain": HEAT, "times": 0}, "times must be an integer from 1 to 10000"),
     ("u.pvd", {"domain": HEAT, "times": [0.5, 3.0]}, r"times must lie between 0.0 and 1.0, got \[0.5, 3.0\]"),
     ("u.pvd", {"domain": HEAT, "times": []}, "times must lie between"),
     ("u.vtu", {"exact": {"p": bump}}, "exact names 'p', and the fields are u"),
