@@ -97,7 +97,7 @@ FOLDERS = (
 
 def line(chance: random.Random) -> Line:
     """One line."""
-    command = chance.choices((*COMMANDS, "junk"), (50, 8, 8, 3, 8, 4, 4, 1, 4))[0]
+    command = chance.choices((*COMMANDS, "junk"), (50, 8, 8, 3, 8, 4, 4, 3, 1, 4))[0]
     if command == "junk":
         return junk(chance)
     pieces = COMMANDS[command](chance)
