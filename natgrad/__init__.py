@@ -80,6 +80,9 @@ from natgrad.problem import Problem as Problem
 from natgrad.problem import Residual as Residual
 from natgrad.problem import ResidualFunction as ResidualFunction
 from natgrad.problem import metrics as metrics
+from natgrad.saving import load as load
+from natgrad.saving import load_solution as load_solution
+from natgrad.saving import save as save
 from natgrad.solve import History as History
 from natgrad.solve import Solution as Solution
 from natgrad.solve import solve as solve

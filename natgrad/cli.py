@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from natgrad.experiment import arguments as given
+from natgrad.experiment.commands import draw_movie, export
 from natgrad.extras import MissingExtra
 
 app = typer.Typer(
@@ -226,11 +227,11 @@ def table(
     force: given.Overwrite = False,
 ) -> None:
     """Print the error at the plateau and the time to it: one row per optimizer, one column per problem."""
-    from natgrad.experiment.files import write
     from natgrad.experiment.runs import find
     from natgrad.experiment.tables import document
+    from natgrad.storage.files import writable, write
 
-    path = None if output is None else writable(output, force)
+    path = None if output is None else writable(output, force, *given.OUTPUT)
     text = document(find(runs), form)
     if path is None:
         print(text, end="")
@@ -244,6 +245,9 @@ def plot(
     runs: given.Runs,
     out: given.Pictures = None,
     fields: Annotated[bool, typer.Option(help="Draw the solutions too.")] = True,
+    movie: given.Movie = None,
+    times: given.Times = None,
+    force: given.Overwrite = False,
     quiet: given.Quiet = False,
 ) -> None:
     """Draw the convergence against iterations and time, what the solver did, and the solutions."""
@@ -254,10 +258,16 @@ def plot(
 
     setup(cache=True)
     found = find(runs)
+    if movie is not None or times is not None or force:
+        draw_movie(found, movie, times, None if fields else "--no-fields", out, force=force, quiet=quiet)
+        return
     own = found[0].folder / "plots" if len(found) == 1 and found[0].folder.is_dir() else Path("plots")
     with held(out or own, "pictures") as folder:
         for path in folder.draw(lambda workshop: draw(found, workshop, fields=fields)):
             speaker(quiet)(f"wrote {path}")
+
+
+app.command()(export)
 
 
 @app.command()
@@ -269,26 +279,16 @@ def report(
     quiet: given.Quiet = False,
 ) -> None:
     """Write one self-contained page with interactive curves, solutions, the table and the commands."""
-    from natgrad.experiment.files import write
     from natgrad.experiment.report import page
     from natgrad.experiment.runs import find
     from natgrad.experiment.single import speaker
+    from natgrad.storage.files import writable, write
 
     setup(cache=True)
     found = find(runs)
-    writable(output, force)
+    writable(output, force, *given.OUTPUT)
     write(output, page(found, fields=fields))
     speaker(quiet)(f"wrote {output}")
-
-
-def writable(path: Path, force: bool) -> Path:
-    """The path itself, if a file can be there and none is, or one that may go."""
-    if path.is_dir() or not path.parent.is_dir():
-        reason = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
-        raise ValueError(f"{path} {reason}: --output takes the name of a file")
-    if path.exists() and not force:
-        raise ValueError(f"{path} exists: choose another --output, or --force to replace it")
-    return path
 
 
 def setup(cache: bool) -> None:

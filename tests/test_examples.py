@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SCRIPTS = (
     "custom_loop",
+    "export",
     "feinn_mesh",
     "hard_boundary",
     "inverse",
@@ -21,6 +22,7 @@ SCRIPTS = (
     "parametric",
     "perforated_plate",
     "resume",
+    "save_load",
     "several_devices",
     "stl",
     "units",
@@ -70,11 +72,11 @@ def test_all_code_of_the_readme():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_example(name, tmp_path):
-    if name in ("feinn_mesh", "stl"):
+    if name in ("feinn_mesh", "stl", "export"):
         pytest.importorskip("meshio")
     if name == "perforated_plate":
         pytest.importorskip("skfem")
-    out = ("--out", tmp_path / "run") if name == "resume" else ()
+    out = ("--out", tmp_path / "run") if name in ("resume", "save_load", "export") else ()
     assert "relative H¹ error" in run(ROOT / "examples" / f"{name}.py", *out)
 
 

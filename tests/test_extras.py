@@ -41,6 +41,10 @@ def test_the_core_needs_none_of_them():
         ("import natgrad as ng; ng.fem.Space(None)", "A mesh needs skfem: pip install 'natgrad[fem]'"),
         ("import natgrad as ng; ng.Surface('part.stl')", "A surface file needs meshio: pip install 'natgrad[mesh]'"),
         (
+            "import natgrad as ng; from natgrad.interop.vtk import to_vtk; to_vtk('/tmp/u.vtu', sum, mesh='u.msh')",
+            "A mesh needs meshio: pip install 'natgrad[mesh]'",
+        ),
+        (
             "from natgrad.experiment.plots import spectra; spectra([0], [[1.0]], '', None)",
             "A picture needs matplotlib: pip install 'natgrad[plots]'",
         ),

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+OUTPUT = "--output", "--force"  # how the command line says where to write, and what to write over
+
 Problem = Annotated[str, typer.Argument(help="The problem to solve. `natgrad list` shows all of them.")]
 Optimizer = Annotated[str, typer.Option(help="The optimizer. `natgrad list` shows all of them.")]
 Preset = Annotated[
@@ -66,3 +68,21 @@ Pictures = Annotated[
 Runs = Annotated[
     list[Path], typer.Argument(help="Folders of runs, folders that have them inside, or archives of them (.tar.xz).")
 ]
+Movie = Annotated[
+    Path | None, typer.Option(help="Draw the fields of one run over time, and nothing else: u.gif, or u.mp4 by ffmpeg.")
+]
+Times = Annotated[
+    str | None, typer.Option(help="How many times, evenly spread, such as 20, or which ones: 0.0,0.5,1.0.")
+]
+
+
+def parse_times(text: str | None) -> int | list[float] | None:
+    """What --times says: a number of times, or times."""
+    if text is None:
+        return None
+    try:
+        return int(text) if text.strip().isdigit() else [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--times takes a number of times or a list, such as 20 or 0.0,0.5,1.0, got {text!r}"
+        ) from None

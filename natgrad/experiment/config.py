@@ -18,13 +18,13 @@ from jaxtyping import PRNGKeyArray
 from natgrad import zoo
 from natgrad.backend.parallel import devices, shard
 from natgrad.experiment import optimizers
-from natgrad.experiment.files import plain
 from natgrad.experiment.settings import parse, split
 from natgrad.gramian.choose import available_memory, size_in_words
 from natgrad.optim.resample import complete
 from natgrad.options import size
 from natgrad.problem import Evolution, Problem
 from natgrad.stages.times import course, parse_times
+from natgrad.storage.files import plain
 from natgrad.zoo.registry import suggest
 
 FORMAT = 1  # of config.json

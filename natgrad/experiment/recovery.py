@@ -11,8 +11,8 @@ from typing import Any
 
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import FORMAT, fingerprint
-from natgrad.experiment.files import read_json
 from natgrad.experiment.journal import matches
+from natgrad.storage.files import read_json
 
 NUMBER = (int, float)
 NEEDED: dict[str, Any] = {

@@ -18,7 +18,6 @@ from natgrad.backend.parallel import by_first, by_first_alone
 from natgrad.diagnosis import diagnose
 from natgrad.experiment import checkpoint as checkpoints
 from natgrad.experiment.config import Config, Prepared, difference, keys, prepare
-from natgrad.experiment.files import dumps
 from natgrad.experiment.folder import Folder, held
 from natgrad.experiment.journal import Journal, matches, read
 from natgrad.experiment.recovery import proven, readable, recover, result_of
@@ -27,6 +26,7 @@ from natgrad.experiment.summary import summary
 from natgrad.experiment.training import Opened, train
 from natgrad.many import check_alike, taken_at_once
 from natgrad.solve import History, Solution
+from natgrad.storage.files import dumps
 
 FILES = ("config.json", "history.jsonl", "result.json")
 Say = Callable[[str], None]

@@ -11,7 +11,6 @@ import numpy as np
 from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config, prepare
-from natgrad.experiment.files import parse_json
 from natgrad.experiment.journal import parse
 from natgrad.experiment.optimizers import NAMES
 from natgrad.experiment.plateau import plateau
@@ -19,6 +18,7 @@ from natgrad.experiment.records import content
 from natgrad.experiment.recovery import NEEDED, NEEDED_MORE, RESULT, RESULT_MORE, check
 from natgrad.problem import Problem, Window, Windows
 from natgrad.stages.times import as_text
+from natgrad.storage.files import parse_json
 
 FILES = ("config.json", "result.json", "history.jsonl")  # of a run, those that are read
 MACHINE = {"devices": 1, "memory": None, "together": None, "windows": None}  # what a run may use, by default

@@ -72,7 +72,7 @@ class FourierFeatures(eqx.Module):
 
     `frequencies` is B / scale itself, (f, d), or the number f of rows to draw from N(0, scale²) with `key`;
     of several scales, such as `scale=(0.5, 2, 8)`, each has as many rows as the others, up to one. The network takes
-    2f inputs. Saving the leaves does not save B: the network to load into must be built alike.
+    2f inputs. `ng.save` keeps B; saving the leaves alone does not.
 
     >>> from natgrad.networks import MLP
     >>> N = MLP(32, 1, 64, 2, key=jax.random.key(0))
