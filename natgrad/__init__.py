@@ -75,5 +75,7 @@ from natgrad.problem import metrics as metrics
 from natgrad.solve import History as History
 from natgrad.solve import Solution as Solution
 from natgrad.solve import solve as solve
+from natgrad.uncertainty import uncertainty as uncertainty
+from natgrad.unknowns import Unknown as Unknown
 
 __version__ = "0.1.0"

@@ -15,7 +15,7 @@ from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
 NEEDS_NOTHING = {"extras", "options", "indices", "backend"}
-ABOVE_PROBLEM = NEEDS_NOTHING | {"linalg", "calculus", "networks", "domains", "fem"}
+ABOVE_PROBLEM = NEEDS_NOTHING | {"linalg", "calculus", "networks", "unknowns", "domains", "fem"}
 ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
     "extras": set(),
@@ -25,9 +25,10 @@ MAY_IMPORT = {
     "linalg": {"backend"},
     "calculus": set(),
     "networks": {"options", "backend", "calculus"},
+    "unknowns": {"options", "backend"},
     "domains": {"options", "backend"},
     "fem": {"extras", "options", "indices", "backend", "linalg"},
-    "problem": {"options", "indices", "backend", "calculus", "networks", "domains", "fem"},
+    "problem": {"options", "indices", "backend", "calculus", "networks", "unknowns", "domains", "fem"},
     "gramian": {"linalg", "backend", "problem"},
     "precondition": {"options", "backend", "linalg", "gramian", "problem"},
     "plan": {"options", "gramian", "problem"},
@@ -44,6 +45,7 @@ MAY_IMPORT = {
     | {"options", "backend", "gramian", "problem"},
     "solve": {"history", "resuming", "stopping", "stepping", "training", "progress"}
     | {"options", "backend", "plan", "optim", "problem"},
+    "uncertainty": {"history", "optim", "gramian", "backend", "problem", "domains", "unknowns"},
     "interop": ABOVE_SOLVE | {"plan", "optim"},
     "zoo": {"extras", "options", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "many", "zoo"},

@@ -27,6 +27,7 @@ from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.units import check_units
 from natgrad.problem.validation import Validation, independent, validation
 from natgrad.problem.weights import Weight, balanced, number
+from natgrad.unknowns import field_names
 
 
 class Residual(eqx.Module):
@@ -42,6 +43,9 @@ class Residual(eqx.Module):
             known at other points too, and the block can be validated (`Solution.validation`).
         weight: multiplies the block's weights (a penalty on a boundary term, say); "auto" balances the block against
             the others, see `ng.Balanced`.
+        noise: σ, a number or one for each point, where the residual is a measured value's (each component's): every
+            point then has the weight 1/σ² in place of its quadrature weight, and the block's loss is the negative
+            logarithm of its likelihood. A number `weight` multiplies that: 0.5 counts each measurement as half a one.
     """
 
     fn: Callable = eqx.field(static=True)
@@ -51,6 +55,8 @@ class Residual(eqx.Module):
     draw: Callable | None = eqx.field(static=True)
     #: points ↦ their data; None where the data are arrays, known at these points alone.
     tabulate: Callable | None = eqx.field(static=True)
+    #: Whether the points have the weights of measurements.
+    observed: bool = eqx.field(static=True)
 
     @checked
     def __init__(
@@ -60,10 +66,15 @@ class Residual(eqx.Module):
         *,
         data: Array | tuple[Array, ...] | Callable[[Points], Any] = (),
         weight: Weight = 1.0,
+        noise: float | Float[Array, " n"] | None = None,
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
-        self.fn, self.weight = fn, weight
+        self.fn, self.weight, self.observed = fn, weight, noise is not None
+        if self.observed and (callable(points) or weight == "auto"):
+            raise ValueError(
+                'noise gives the weights 1/σ² of measurements: they are at fixed points, and weight="auto" is left out'
+            )
         if callable(points):  # the problem has a key for each of its blocks; here shapes are enough
             self.draw, self.tabulate = Draw(points, data), None
             self.points, self.data = jax.eval_shape(self.draw.blocks, host.key(host.FRESH))
@@ -72,6 +83,8 @@ class Residual(eqx.Module):
         self.points = as_points(points)
         self.data = check_data(tabulated(data, self.points) if callable(data) else data, len(self.points))
         self.tabulate = Tabulate(data) if callable(data) or not self.data else None
+        if noise is not None:  # nobody measured at other points
+            self.points, self.tabulate = as_points(self.points, precisions(noise, len(self.points))), None
 
 
 @dataclass(frozen=True)
@@ -107,6 +120,18 @@ class Draw:
         if data is self.data and jax.tree.leaves(data):
             raise ValueError("data of points that are drawn at every step must be a function of the points")
         return points, check_data(data, len(points))
+
+
+def precisions(noise: Any, n: int) -> Float[np.ndarray, " n"]:
+    """1/σ² of each point."""
+    try:
+        sigma = np.asarray(noise, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"noise must be a number, or one for each point, got {type(noise).__name__}") from None
+    if sigma.shape not in ((), (n,)) or not np.all(np.isfinite(sigma) & (sigma > 0)):
+        got = f"{sigma:g}" if sigma.ndim == 0 else f"an array of shape {sigma.shape}"
+        raise ValueError(f"noise must be a positive number, or one for each of the {n} points, got {got}")
+    return np.broadcast_to(1 / sigma**2, (n,))
 
 
 def tabulated(data: Callable, points: Points) -> Any:
@@ -251,7 +276,7 @@ class LeastSquares(Problem):
             values = jax.vmap(lambda x: jnp.sum(u(x) ** 2))(block.inputs[0])
             return add_up(jnp.sum(block.weights * values))
 
-        names = getattr(now, "names", ())
+        names = field_names(now)
         pairs = [(getattr(now, name), getattr(before, name)) for name in names] if names else [(now, before)]
         ratios = jnp.sqrt(jnp.stack([square(u) / square(first) for u, first in pairs]))
         return {"size": ratios[jnp.argmax(jnp.abs(jnp.log(ratios)))]}
@@ -300,6 +325,7 @@ def _features(name: str, block: Residual, network: Network, dtype: Any, key: PRN
         size=1 if out.ndim == 0 else out.shape[0],
         evaluate=_Residual(fn),
         draw=block.draw,
+        observed=block.observed,
     )
 
 

@@ -19,10 +19,12 @@ def balanced(weights: Any, blocks: Mapping[str, Any]) -> tuple[str, ...]:
         got = weights if isinstance(weights, str | int | float) else type(weights).__name__
         raise ValueError(f'weights is "auto" or left out, got {got!r}: a block\'s own is ng.Residual(…, weight=10)')
     names = [name for name, block in blocks.items() if weights == "auto" or block.weight == "auto"]
-    if weights == "auto" and (own := [name for name, block in blocks.items() if block.weight not in ("auto", 1.0)]):
+    own = [name for name, block in blocks.items() if block.weight not in ("auto", 1.0) or block.observed]
+    if weights == "auto" and own:
+        has = "a noise level" if blocks[own[0]].observed else f"the weight {blocks[own[0]].weight:g}"
         raise ValueError(
-            f'weights="auto" balances all blocks, and {own[0]!r} has the weight {blocks[own[0]].weight:g}: leave one '
-            'out, or give weight="auto" to the blocks to be balanced'
+            f'weights="auto" balances all blocks, and {own[0]!r} has {has}: leave one out, or give weight="auto" to '
+            "the blocks to be balanced"
         )
     if names and len(blocks) == 1:
         raise ValueError(f'the block {names[0]!r} has nothing to be balanced against: "auto" needs two blocks or more')
