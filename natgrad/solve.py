@@ -61,7 +61,7 @@ def solve(
         params: where to start; the problem's own network by default.
         resume: a solution to go on from, its state and history included, with the same solver and shapes.
         evaluate_every: errors and the validation loss are evaluated every so many steps, and at the end.
-        target_error, target_loss: stop at or below (the error is H¹).
+        target_error, target_loss: stop at or below (the error is H¹, against values at points L²).
         time_limit: stop after so many seconds of stepping.
         patience: stop when the loss has not fallen by 1 % within so many steps.
         callback: called with each step's record (a dict); a true value stops the training (a word becomes its status).

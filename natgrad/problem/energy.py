@@ -13,7 +13,7 @@ from natgrad.backend import host
 from natgrad.backend.parallel import total as add_up
 from natgrad.domains import Points, as_points
 from natgrad.problem.base import CALLED, HINTS, Features, Network, Problem, check_block, partition
-from natgrad.problem.errors import ErrorNorms
+from natgrad.problem.errors import ErrorNorms, Exact
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.least_squares import check_data
 from natgrad.problem.metrics import Metric
@@ -88,7 +88,7 @@ class EnergyMinimization(Problem):
         self,
         network: Network,
         *,
-        exact: Callable | Mapping[str, Callable] | None = None,
+        exact: Exact | Mapping[str, Exact] | None = None,
         evaluation: Points | None = None,
         **blocks: Energy,
     ):

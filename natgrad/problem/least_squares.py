@@ -22,7 +22,7 @@ from natgrad.backend.parallel import total as add_up
 from natgrad.domains import Points, as_points
 from natgrad.options import Positive, check, checked, plain
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
-from natgrad.problem.errors import ErrorNorms
+from natgrad.problem.errors import ErrorNorms, Exact
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.units import check_units
 from natgrad.problem.validation import Validation, independent, validation
@@ -169,7 +169,8 @@ class LeastSquares(Problem):
     Arguments:
         network: an Equinox module, callable on one point (d,); its floating-point arrays are the parameters.
         weights: "auto" balances all blocks; by default each has a weight of its own.
-        exact: the exact solution, as a function of one point or as {field: function}; errors are then reported.
+        exact: the exact solution, as a function of one point or as {field: function}; errors are then reported. Where
+            u is known at points alone, its values there, or {field: values}.
         evaluation: the points of these errors. By default ten times as many as the largest block has, drawn
             independently from the same domain.
         blocks: the residuals, by name.
@@ -190,7 +191,7 @@ class LeastSquares(Problem):
         network: Network,
         *,
         weights: str | None = None,
-        exact: Callable | Mapping[str, Callable] | None = None,
+        exact: Exact | Mapping[str, Exact] | None = None,
         evaluation: Points | None = None,
         **blocks: Residual,
     ):
