@@ -22,6 +22,7 @@ from natgrad.domains import Polygon as Polygon
 from natgrad.domains import SpaceTime as SpaceTime
 from natgrad.gramian import Gramian as Gramian
 from natgrad.gramian import gramian as gramian
+from natgrad.interop import trackers as trackers
 from natgrad.many import solve_many as solve_many
 from natgrad.networks import MLP as MLP
 from natgrad.networks import Apply as Apply

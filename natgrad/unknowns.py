@@ -106,3 +106,11 @@ def field_names(network: Callable) -> list[str]:
     """The names of the fields of a network that are functions of a point: all but unknown numbers."""
     parts = ((name, getattr(network, name)) for name in getattr(network, "names", ()))
     return [name for name, part in parts if not isinstance(part, Unknown) or part.is_field]
+
+
+def numbers(network: Any) -> dict[str, np.ndarray]:
+    """The unknown numbers and arrays of a network with fields, or with attributes, by name."""
+    names = getattr(network, "names", None) or list(getattr(network, "__dict__", ()))
+    parts = {name: getattr(network, name) for name in names}
+    known = {name: p for name, p in parts.items() if isinstance(p, Unknown) and not p.is_field}
+    return {name: np.asarray(part.value) for name, part in known.items()}

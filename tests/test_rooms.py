@@ -39,16 +39,19 @@ MAY_IMPORT = {
     "resuming": {"problem"},
     "history": {"resuming"},
     "stopping": {"options", "problem"},
-    "training": {"history", "resuming", "stopping", "stepping", "diagnosis"} | {"optim", "backend", "problem"},
+    "callbacks": {"problem"},
+    "training": {"callbacks", "history", "resuming", "stopping", "stepping", "diagnosis"}
+    | {"optim", "backend", "problem"},
     "batch": {"backend", "problem", "stepping"},
-    "many": {"history", "stopping", "stepping", "batch", "training", "progress", "solve"}
+    "many": {"callbacks", "history", "stopping", "stepping", "batch", "training", "progress", "solve"}
     | {"options", "backend", "gramian", "problem"},
-    "solve": {"history", "resuming", "stopping", "stepping", "training", "progress"}
+    "solve": {"callbacks", "history", "resuming", "stopping", "stepping", "training", "progress"}
     | {"options", "backend", "plan", "optim", "problem"},
     "uncertainty": {"history", "optim", "gramian", "backend", "problem", "domains", "unknowns"},
-    "interop": ABOVE_SOLVE | {"plan", "optim"},
+    "interop": ABOVE_SOLVE | {"callbacks", "history", "plan", "optim"},
     "zoo": {"extras", "options", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
-    "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "many", "zoo"},
+    "experiment": ABOVE_SOLVE
+    | {"callbacks", "diagnosis", "interop", "plan", "optim", "progress", "solve", "many", "zoo"},
     "cli": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo", "experiment"},
     "__main__": {"extras", "cli"},
 }
@@ -129,6 +132,7 @@ def test_import_leaves_the_precision_alone_and_draws_nothing():
         "before = jax.config.jax_enable_x64\n"
         "import natgrad\n"
         "LAZY = 'matplotlib rich typer optax optimistix lineax skfem scipy.stats scipy.sparse scipy.linalg'.split()\n"
+        "LAZY += ['tensorboardX']\n"
         "print(before, jax.config.jax_enable_x64, *[m for m in LAZY if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT.parent)

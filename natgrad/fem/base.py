@@ -148,7 +148,7 @@ class BaseSpace(abc.ABC):
         return u
 
     def errors(self, exact: Callable | np.ndarray, order: int | None = None) -> FEErrors:
-        """Relative L² and H¹ errors against an exact solution, a function of one point, or against nodal values (N,)."""
+        """Relative L² and H¹ errors against a function of one point, the exact one, or against nodal values (N,)."""
         return FEErrors(self.cells(4 * self.degree if order is None else order), exact)
 
     def check_free(self, free: Any) -> np.ndarray | None:

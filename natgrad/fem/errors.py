@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class FEErrors(eqx.Module):
-    """‖u − u*‖ / ‖u*‖ in L² and H¹ of nodal values (N,). u* and ∇u* are evaluated once, at the quadrature points; u* is a
-    function of one point, or a finite-element function, by its own nodal values.
+    """‖u − u*‖ / ‖u*‖ in L² and H¹ of nodal values (N,). u* and ∇u* are evaluated once, at the quadrature points; u* is
+    a function of one point, or a finite-element function, by its own nodal values.
 
     `problem.norms(problem.nodal(params))` of a FEINN with `exact=…` is {"l2": …, "h1": …}.
     """

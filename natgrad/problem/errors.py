@@ -40,7 +40,7 @@ class ErrorNorms(eqx.Module):
     def __init__(self, exact: Exact | Mapping[str, Exact], points: Points, dtype: Any):
         self.fields = tuple(exact) if isinstance(exact, Mapping) else None
         self.x, self.weights = host.array(points.x, dtype), host.array(points.weights, dtype)
-        parts = [*exact.values()] if isinstance(exact, Mapping) else [exact]
+        parts: list[Any] = [*exact.values()] if isinstance(exact, Mapping) else [exact]
         if callable(parts[0]):
             row = host.row(self.x)
             self.sizes = tuple(jax.eval_shape(lambda x, f=f: jnp.atleast_1d(f(x)), row).size for f in parts)
@@ -63,7 +63,7 @@ class ErrorNorms(eqx.Module):
         squares = lambda a: total(jnp.einsum("n,nm->m", self.weights, a**2))
         error, size = squares(values - self.values), squares(self.values)
         found = self._relative("l2", error, size)
-        if self.gradients is None:
+        if self.gradients is None or gradients is None:
             return found
         slopes = lambda a: total(jnp.einsum("n,nmd->m", self.weights, a**2))
         return found | self._relative("h1", error + slopes(gradients - self.gradients), size + slopes(self.gradients))

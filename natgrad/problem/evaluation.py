@@ -53,7 +53,7 @@ def evaluation_norms(
 
 def _table(exact: Exact | Mapping[str, Exact]) -> dict[str, np.ndarray] | None:
     """Values by field ("" where there is none); None where the solution is known as a function."""
-    parts = exact if isinstance(exact, Mapping) else {"": exact}
+    parts: Mapping[str, Any] = exact if isinstance(exact, Mapping) else {"": exact}
     if not parts:
         raise ValueError("exact names no field: give {field: function}, or leave it out")
     arrays = {name: part for name, part in parts.items() if np.ndim(part) > 0}  # of a function it is 0
@@ -83,7 +83,7 @@ def _against(table: dict[str, np.ndarray], evaluation: Points | None, network: N
                 f"the values{whose} have shape {values.shape}: there are {len(evaluation)} evaluation points, and the "
                 f"network has shape {shape} at one"
             )
-    return ErrorNorms(table[""] if "" in table else table, evaluation, dtype)
+    return ErrorNorms(table.get("", table), evaluation, dtype)
 
 
 def _shape(u: Network, x: Any) -> tuple[int, ...]:

@@ -99,7 +99,7 @@ class FEINN(Problem):
         return u
 
     def _measure(self, exact: Exact, galerkin: np.ndarray) -> None:
-        """Errors against an exact solution, and those of the interpolant and of the Galerkin solution; or against it."""
+        """Errors against an exact solution, those of the interpolant and of the Galerkin solution; or against that."""
         if isinstance(exact, str) and exact == "galerkin":
             self.norms = self._cast(self.space.errors(galerkin))
             return
