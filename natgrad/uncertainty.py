@@ -77,7 +77,7 @@ class Uncertainty:
         """Q: the derivative of a quantity in the flat parameters, at each point where there are points."""
         theta, unravel = ravel_pytree(self.params)
         if x is None:
-            return jax.jit(jax.jacrev(lambda t: quantity(self.problem.network(unravel(t)))))(theta)
+            return jax.jacrev(lambda t: quantity(self.problem.network(unravel(t))))(theta)
         one = jax.jacrev(lambda t, x: quantity(self.problem.network(unravel(t)), x))
         return jax.jit(jax.vmap(one, (None, 0)))(theta, x)
 

@@ -15,6 +15,7 @@ SCRIPTS = (
     "feinn_mesh",
     "hard_boundary",
     "inverse",
+    "inverse_noise",
     "own_metric",
     "own_pde",
     "resume",
