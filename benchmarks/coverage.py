@@ -3,7 +3,7 @@
     python -m benchmarks.coverage                        # 100 draws with 2 % noise
     python -m benchmarks.coverage --noise 0.1 --seed 1
 
-ν of u_t = ν u_xx, from 40 measurements; the network is tiny (106 parameters with ν), and all draws are trained by one program
+ν of u_t = ν u_xx, from 40 measurements. The network is tiny (106 parameters with ν), one program trains all draws
 (`ng.solve_many`). The interval is ν ± 1.96 std of `ng.uncertainty`. With 100 draws a right one covers 95 ± 2.2 of them.
 """
 

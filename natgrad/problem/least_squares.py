@@ -26,7 +26,7 @@ from natgrad.problem.errors import ErrorNorms, Exact
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.units import check_units
 from natgrad.problem.validation import Validation, independent, validation
-from natgrad.problem.weights import Weight, balanced, number
+from natgrad.problem.weights import Noise, Weight, balanced, number
 from natgrad.unknowns import field_names
 
 
@@ -66,7 +66,7 @@ class Residual(eqx.Module):
         *,
         data: Array | tuple[Array, ...] | Callable[[Points], Any] = (),
         weight: Weight = 1.0,
-        noise: float | Float[Array, " n"] | None = None,
+        noise: Noise = None,
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
@@ -128,9 +128,10 @@ def precisions(noise: Any, n: int) -> Float[np.ndarray, " n"]:
         sigma = np.asarray(noise, float)
     except (TypeError, ValueError):
         raise ValueError(f"noise must be a number, or one for each point, got {type(noise).__name__}") from None
-    if sigma.shape not in ((), (n,)) or not np.all(np.isfinite(sigma) & (sigma > 0)):
-        got = f"{sigma:g}" if sigma.ndim == 0 else f"an array of shape {sigma.shape}"
-        raise ValueError(f"noise must be a positive number, or one for each of the {n} points, got {got}")
+    if sigma.shape not in ((), (n,)):
+        raise ValueError(f"noise must be a number, or one for each of the {n} points, got shape {sigma.shape}")
+    if bad := int(np.sum(~(np.isfinite(sigma) & (sigma > 0)))):
+        raise ValueError(f"noise must be positive and finite, got {bad} of {n} that are not")
     return np.broadcast_to(1 / sigma**2, (n,))
 
 

@@ -1,11 +1,12 @@
 """The weight of a residual block as a user writes it: a number, or "auto" (`natgrad.optim.balance` finds it)."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from natgrad.options import Positive
 
 Weight = Positive | Literal["auto"]
+Noise = Positive | Annotated[Any, "an array of one for each point"] | None
 
 
 def number(weight: float | str) -> float:
