@@ -27,6 +27,7 @@ from natgrad.domains import SpaceTime as SpaceTime
 from natgrad.domains import Surface as Surface
 from natgrad.gramian import Gramian as Gramian
 from natgrad.gramian import gramian as gramian
+from natgrad.interop import trackers as trackers
 from natgrad.many import solve_many as solve_many
 from natgrad.networks import MLP as MLP
 from natgrad.networks import Apply as Apply
@@ -88,5 +89,7 @@ from natgrad.solve import Solution as Solution
 from natgrad.solve import solve as solve
 from natgrad.stages import continuation as continuation
 from natgrad.stages import march as march
+from natgrad.uncertainty import uncertainty as uncertainty
+from natgrad.unknowns import Unknown as Unknown
 
 __version__ = "0.1.0"

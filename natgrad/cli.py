@@ -76,11 +76,12 @@ def run(
     process_id: given.ProcessId = None,
     num_processes: given.NumProcesses = None,
     plots: given.Plots = True,
+    log: given.Log = None,
     cache: given.Cache = True,
 ) -> None:
     """Train a network, and write the run into a folder."""
     from natgrad.experiment.config import Config
-    from natgrad.experiment.many import check_together, parse_seeds, train_all, train_together
+    from natgrad.experiment.many import check_together, parse_list, parse_seeds, train_all, train_together
     from natgrad.experiment.single import train_one
     from natgrad.experiment.statuses import exit_code
 
@@ -95,7 +96,8 @@ def run(
     }  # fmt: skip
     configs = [Config(seed=s, **shared) for s in parse_seeds(seed, seeds)]
     folders = [Path(c.folder) if out is None else out / f"seed{c.seed}" if seeds else out for c in configs]
-    how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "plots": plots}
+    logs = () if log is None else parse_list("--log", log)
+    how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "plots": plots, "log": logs}
     train_several = train_together if together else train_all
     results = train_several(configs, folders, **how) if seeds else [train_one(configs[0], folders[0], **how)]
     raise typer.Exit(max(exit_code(result["status"]) for result in results))

@@ -10,6 +10,7 @@ from typing import Any
 from natgrad.problem import Problem
 
 STAGES = ("window", "value")  # of what has several, which one a step is of
+NORMS = {"h1": "H¹", "l2": "L²"}  # the first that is known is shown
 LINES = 10  # printed in the course of a run where there is no terminal
 
 
@@ -23,7 +24,8 @@ class Progress:
         self.every = max(1, (last - first) // LINES)
         self.bar: Any = None
         self.spoken = False
-        self.error = self.validation = math.nan
+        self.errors: dict[str, float] = {}
+        self.validation = math.nan
 
     def __enter__(self) -> "Progress":
         if self.enabled and sys.stderr.isatty() and find_spec("rich"):
@@ -60,7 +62,7 @@ class Progress:
     def until(self, last: int) -> None:
         """The steps there will be are others than thought: a stage begins, whose evaluations are its own."""
         self.last, self.every = last, max(1, (last - self.first) // LINES)
-        self.error = self.validation = math.nan
+        self.errors, self.validation = {}, math.nan
         if self.bar is not None:
             self.bar.update(self.task, total=last)
 
@@ -74,7 +76,7 @@ class Progress:
 
     def remember(self, record: dict[str, Any]) -> None:
         """Keeps what is evaluated now and then."""
-        self.error = record["errors"].get("h1", self.error)
+        self.errors = record["errors"] or self.errors
         if not math.isnan(validation := record.get("validation", math.nan)):
             self.validation = validation
 
@@ -83,14 +85,14 @@ class Progress:
 
         An energy is soon a constant to all digits that are shown: what it fell by is not, nor is its gradient.
         """
-        if self.energy and {"change", "gradient_norm"} <= record.keys():
-            parts = [f"decrease {-record['change']:.1e}", f"|∇L| {record['gradient_norm']:.1e}"]
+        if self.energy and "change" in record:
+            parts = [f"decrease {-record['change']:.1e}"]
+            parts += [f"|∇L| {record['gradient_norm']:.1e}"] if "gradient_norm" in record else []
         else:
             parts = [f"loss {record['loss']:.2e}"]
         if not math.isnan(self.validation):
             parts.append(f"validation {self.validation:.2e}")
-        if not math.isnan(self.error):
-            parts.append(f"H¹ {self.error:.2e}")
+        parts += [f"{NORMS[norm]} {self.errors[norm]:.2e}" for norm in NORMS if norm in self.errors][:1]
         if "mu" in record:
             parts.append(f"μ {record['mu']:.1e}")
         if "step_size" in record:

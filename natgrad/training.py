@@ -15,6 +15,7 @@ from jaxtyping import PyTree
 
 from natgrad.backend.parallel import agree, everywhere
 from natgrad.backend.programs import Program
+from natgrad.callbacks import Now
 from natgrad.diagnosis import diagnose
 from natgrad.history import History, Solution, evaluated
 from natgrad.optim.resample import present
@@ -96,8 +97,7 @@ class Training:
                 self.status = "not finite"
                 return
             step, self.clock = self.start + number, end - (self.count - number) * pace
-            due = step % self.every == 0 or step == self.last  # and then the last of its group
-            seen = self.evaluate(*ahead, self.loss) if due else NOTHING
+            seen = self.evaluate(*ahead, self.loss) if self._due(step) else NOTHING
             record = {"step": self.offset + step, "time": self.clock, "loss": self.loss, "errors": {}, **seen, **report}
             record |= self.told
             self.records.append(record)
@@ -111,6 +111,15 @@ class Training:
         """The steps of the last group that count, where it was stopped amid it and `ahead` is too far; else 0."""
         kept = self.done - self.start
         return kept if kept < self.count else 0
+
+    def now(self, again: Callable[[int], Place]) -> Now:
+        """Where it is after the last record; `again(n)` takes n steps of the last call once more."""
+        ahead, kept, whole = self.ahead, self.done - self.start, self.done - self.start == self.count
+        return Now(self.problem, self._due(self.done), lambda: (ahead if whole else again(kept))[0])
+
+    def _due(self, step: int) -> bool:
+        """Whether a step is evaluated, and then the last of its call."""
+        return step % self.every == 0 or step == self.last
 
     def settle(self, place: Place) -> None:
         """Says where the last record left a training that was cut."""

@@ -17,6 +17,7 @@ SCRIPTS = (
     "hard_boundary",
     "inverse",
     "march",
+    "inverse_noise",
     "own_metric",
     "own_pde",
     "parametric",

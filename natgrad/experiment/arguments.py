@@ -48,6 +48,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and e
 Force = Annotated[bool, typer.Option("--force", help="Delete the run that natgrad made in the folder, and start over.")]
 Overwrite = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Plots = Annotated[bool, typer.Option(help="Draw pictures when the run ends.")]
+Log = Annotated[
+    str | None,
+    typer.Option(help="Log every step, in the folder of the run: tensorboard, wandb (offline) or mlflow, or several."),
+]
 Cache = Annotated[bool, typer.Option(help="Keep compiled programs in your cache folder for the next run.")]
 Devices = Annotated[
     int | None,

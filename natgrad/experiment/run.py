@@ -24,6 +24,7 @@ from natgrad.experiment.recovery import proven, readable, recover, result_of
 from natgrad.experiment.statuses import FINAL, PAUSED
 from natgrad.experiment.summary import summary
 from natgrad.experiment.training import Opened, train
+from natgrad.interop.trackers import by_names
 from natgrad.many import check_alike, taken_at_once
 from natgrad.solve import History, Solution
 from natgrad.storage.files import dumps
@@ -46,12 +47,13 @@ def run(
     quiet: bool = False,
     say: Say = print,
     warn: Say = warn,
+    log: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Trains, and returns what result.json holds. ValueError, before anything is written, where the input is wrong.
 
-    `say` tells what happens, `warn` what is wrong, whether `quiet` or not.
+    `say` tells what happens, `warn` what is wrong, whether `quiet` or not; `log` names trackers.
     """
-    return run_together([config], [folder], resume=resume, force=force, quiet=quiet, say=say, warn=warn)[0]
+    return run_together([config], [folder], resume=resume, force=force, quiet=quiet, say=say, warn=warn, log=log)[0]
 
 
 def run_together(
@@ -63,6 +65,7 @@ def run_together(
     quiet: bool = False,
     say: Say = print,
     warn: Say = warn,
+    log: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """As `run`, for several runs of one shape (seeds, say), by `natgrad.solve_many`; each has its own folder.
 
@@ -72,6 +75,7 @@ def run_together(
         raise ValueError("--resume goes on with a run and --force starts it over: give one of the two")
     tell = [_named(config, configs, say, warn) for config in configs]
     share = len(configs) if taken_at_once(len(configs)) else 1
+    trackers = {Path(folder): by_names(log, Path(folder)) for folder in folders}
     with ExitStack() as stack:
         found = [
             look(stack, config, Path(folder), share, resume, force, *told)
@@ -81,7 +85,7 @@ def run_together(
         check_together([one for one in left if not one.complete])
         count = sum(not one.complete for one in left)
         together = len(configs) if taken_at_once(count) else None
-        pairs = [(one, stack.enter_context(opened(one, together))) for one in left]
+        pairs = [(one, stack.enter_context(opened(one, together, trackers[one.folder]))) for one in left]
         for one, files in pairs:
             if one.complete:
                 close(one, files, one.start)
@@ -161,7 +165,7 @@ def check_together(runs: Sequence[Found]) -> None:
 
 
 @contextmanager
-def opened(one: Found, together: int | None) -> Iterator[Opened]:
+def opened(one: Found, together: int | None, trackers: Sequence[Any]) -> Iterator[Opened]:
     """The run with its files open; where so many were started to be taken at once, config.json says it ever after."""
     record, before = one.prepared.record, (one.known or {}).get("together")
     if number := before if one.complete or together is None else together:
@@ -169,7 +173,7 @@ def opened(one: Found, together: int | None) -> Iterator[Opened]:
     journal = by_first_alone(lambda: open_files(one.home, record, one.length, fresh=one.known is None))
     try:
         writer = checkpoints.Writer(one.home, record, one.kept)
-        yield Opened(one.prepared, one.key, one.start, journal, writer)
+        yield Opened(one.prepared, one.key, one.start, journal, writer, trackers)
     finally:
         if journal is not None:
             journal.close()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from natgrad.backend.parallel import agree
+from natgrad.callbacks import Callbacks, Now
 from natgrad.experiment.checkpoint import Writer
 from natgrad.experiment.config import Prepared
 from natgrad.experiment.journal import Journal
@@ -19,8 +20,17 @@ from natgrad.stages import march
 class Opened:
     """A run whose files are open: its history and checkpoints as it is trained; without a journal it writes nothing."""
 
-    def __init__(self, prepared: Prepared, key: Any, start: Solution | None, journal: Journal | None, writer: Writer):
+    def __init__(
+        self,
+        prepared: Prepared,
+        key: Any,
+        start: Solution | None,
+        journal: Journal | None,
+        writer: Writer,
+        trackers: Sequence[Any] = (),
+    ):
         self.prepared, self.key, self.start, self.journal, self.writer = prepared, key, start, journal, writer
+        self.trackers = Callbacks(trackers)
         self.now: dict[str, Any] = {"step": 0, "time": 0.0, "evaluated": False, "stopped": False}
         self.done, self.begun = (start.steps, start.time) if start else (0, 0.0)
         if start is not None and self.done:
@@ -38,8 +48,9 @@ class Opened:
         limit = self.prepared.record["time_limit"]
         return None if limit is None else limit - self.begun
 
-    def hear(self, entry: dict[str, Any], asked: Callable[[], bool]) -> str | None:
+    def hear(self, entry: dict[str, Any], place: Now, asked: Callable[[], bool]) -> str | None:
         """Takes the record of a step; `asked` says whether to stop after it."""
+        self.trackers(entry, place)
         self.now.update(entry)
         self.now["evaluated"] = evaluated(entry)
         if self.journal is not None:
@@ -66,6 +77,7 @@ class Opened:
         self.settle(solution)
         if solution.status != "interrupted" or self.now["stopped"]:
             self.save(solution.params, solution.state, solution.status)
+        self.trackers.ended(solution)
 
 
 def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], Any]) -> None:
@@ -90,7 +102,7 @@ def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], 
             evaluate_every=record["evaluate_every"],
             target_error=record["target_error"],
             time_limit=[run.seconds for run in runs],
-            callback=lambda index, entry: runs[index].hear(entry, asked),
+            callback=lambda index, entry, place: runs[index].hear(entry, place, asked),
             checkpoint=lambda index, params, state: runs[index].save(params, state),
             ended=end,
             progress=not quiet,
@@ -111,7 +123,7 @@ def _march(run: Opened, quiet: bool, asked: Callable[[], bool]) -> Solution:
         evaluate_every=record["evaluate_every"],
         target_error=record["target_error"],
         time_limit=run.seconds,
-        callback=lambda entry: run.hear(entry, asked),
+        callback=lambda entry, place: run.hear(entry, place, asked),
         checkpoint=run.save,
         ended=lambda index, solution: run.settle(solution),
         progress=not quiet,

@@ -61,6 +61,8 @@ class Features(eqx.Module):
     mesh: Mesh | None = eqx.field(static=True, default=None)
     #: Whether the block's weight is yet to be found, see `natgrad.optim.balance`.
     auto: bool = eqx.field(static=True, default=False)
+    #: Whether its rows are measurements, the weights their 1/σ².
+    observed: bool = eqx.field(static=True, default=False)
 
     @property
     def num_points(self) -> int:

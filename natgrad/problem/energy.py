@@ -14,7 +14,7 @@ from natgrad.backend.parallel import total as add_up
 from natgrad.domains import ByResidual, Points, as_points
 from natgrad.problem.base import CALLED, HINTS, Features, Network, Problem, check_block, partition
 from natgrad.problem.data import Data, known
-from natgrad.problem.errors import ErrorNorms
+from natgrad.problem.errors import ErrorNorms, Exact
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.metrics import Metric
 from natgrad.problem.moving import Moves, Placed, moves
@@ -105,7 +105,7 @@ class EnergyMinimization(Problem):
         self,
         network: Network,
         *,
-        exact: Callable | Mapping[str, Callable] | None = None,
+        exact: Exact | Mapping[str, Exact] | None = None,
         evaluation: Points | None = None,
         **blocks: Energy,
     ):

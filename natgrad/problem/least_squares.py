@@ -23,13 +23,14 @@ from natgrad.domains import Points, as_points
 from natgrad.options import Positive, check, checked, plain
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.data import Data, known
-from natgrad.problem.errors import ErrorNorms
+from natgrad.problem.errors import ErrorNorms, Exact
 from natgrad.problem.evaluation import evaluation_norms
 from natgrad.problem.moving import Moves, Placed, moves
 from natgrad.problem.units import check_units
 from natgrad.problem.validation import Validation, independent, validation
-from natgrad.problem.weights import Weight, balanced, number
+from natgrad.problem.weights import Noise, Weight, balanced, number
 from natgrad.problem.window import Window
+from natgrad.unknowns import field_names
 
 
 class Residual(eqx.Module):
@@ -44,6 +45,9 @@ class Residual(eqx.Module):
             known at other points too, and the block can be validated (`Solution.validation`).
         weight: multiplies the block's weights (a penalty on a boundary term, say); "auto" balances the block against
             the others, see `ng.Balanced`.
+        noise: σ, a number or one for each point, where the residual is a measured value's (each component's): every
+            point then has the weight 1/σ² in place of its quadrature weight, and the block's loss is the negative
+            logarithm of its likelihood. A number `weight` multiplies that: 0.5 counts each measurement as half a one.
     """
 
     fn: Callable = eqx.field(static=True)
@@ -52,6 +56,8 @@ class Residual(eqx.Module):
     weight: float | str = eqx.field(static=True)
     #: points ↦ their data; None where the data are arrays, known at these points alone.
     tabulate: Callable | None = eqx.field(static=True)
+    #: Whether the points have the weights of measurements.
+    observed: bool = eqx.field(static=True)
 
     @checked
     def __init__(
@@ -61,12 +67,32 @@ class Residual(eqx.Module):
         *,
         data: Data = (),
         weight: Weight = 1.0,
+        noise: Noise = None,
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
-        self.fn, self.weight = fn, weight
+        self.fn, self.weight, self.observed = fn, weight, noise is not None
         self.points = as_points(points)
+        if self.observed and (self.points.moving or weight == "auto"):
+            raise ValueError(
+                'noise gives the weights 1/σ² of measurements: they are at fixed points, and weight="auto" is left out'
+            )
         self.data, self.tabulate = known(data, self.points)
+        if noise is not None:  # nobody measured at other points
+            self.points, self.tabulate = as_points(self.points, precisions(noise, len(self.points))), None
+
+
+def precisions(noise: Any, n: int) -> Float[np.ndarray, " n"]:
+    """1/σ² of each point."""
+    try:
+        sigma = np.asarray(noise, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"noise must be a number, or one for each point, got {type(noise).__name__}") from None
+    if sigma.shape not in ((), (n,)):
+        raise ValueError(f"noise must be a number, or one for each of the {n} points, got shape {sigma.shape}")
+    if bad := int(np.sum(~(np.isfinite(sigma) & (sigma > 0)))):
+        raise ValueError(f"noise must be positive and finite, got {bad} of {n} that are not")
+    return np.broadcast_to(1 / sigma**2, (n,))
 
 
 class LeastSquares(Problem):
@@ -77,7 +103,8 @@ class LeastSquares(Problem):
     Arguments:
         network: an Equinox module, callable on one point (d,); its floating-point arrays are the parameters.
         weights: "auto" balances all blocks; by default each has a weight of its own.
-        exact: the exact solution, as a function of one point or as {field: function}; errors are then reported.
+        exact: the exact solution, as a function of one point or as {field: function}; errors are then reported. Where
+            u is known at points alone, its values there, or {field: values}.
         evaluation: the points of these errors. By default ten times as many as the largest block has, drawn
             independently from the same domain.
         blocks: the residuals, by name.
@@ -98,7 +125,7 @@ class LeastSquares(Problem):
         network: Network,
         *,
         weights: str | None = None,
-        exact: Callable | Mapping[str, Callable] | None = None,
+        exact: Exact | Mapping[str, Exact] | None = None,
         evaluation: Points | None = None,
         **blocks: Residual,
     ):
@@ -202,7 +229,7 @@ class LeastSquares(Problem):
             values = jax.vmap(lambda x: jnp.sum(u(x) ** 2))(block.inputs[0])
             return add_up(jnp.sum(block.weights * values))
 
-        names = getattr(now, "names", ())
+        names = field_names(now)
         pairs = [(getattr(now, name), getattr(before, name)) for name in names] if names else [(now, before)]
         ratios = jnp.sqrt(jnp.stack([square(u) / square(first) for u, first in pairs]))
         return {"size": ratios[jnp.argmax(jnp.abs(jnp.log(ratios)))]}
@@ -247,6 +274,7 @@ def _features(name: str, block: Residual, network: Network, dtype: Any) -> Featu
         size=1 if out.ndim == 0 else out.shape[0],
         evaluate=_Residual(fn),
         moves=moves(block.points, block.tabulate),
+        observed=block.observed,
     )
 
 

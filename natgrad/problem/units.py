@@ -24,6 +24,7 @@ from natgrad.backend import host
 from natgrad.networks import MLP, Fields, FourierFeatures, HardBoundary, Normalized, Periodic
 from natgrad.problem.base import Network
 from natgrad.problem.window import Window
+from natgrad.unknowns import Unknown
 
 FLAT, SHARE, LEAST = 4.0, 0.25, 0.03
 ENOUGH = 1000  # points, to know a share by
@@ -61,6 +62,8 @@ def _walk(network: Any, z: np.ndarray, field: str = "") -> Iterator[tuple[str, A
     if isinstance(network, Fields):
         for name, part in zip(network.names, network.networks, strict=True):
             yield from _walk(part, z, name)
+    elif isinstance(network, Unknown):
+        yield from _walk(network.free, z, field)
     elif isinstance(network, MLP):
         yield field, network, z
     elif isinstance(network, Normalized):

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from natgrad.backend import host
+from natgrad.callbacks import Callbacks
 from natgrad.diagnosis import diagnose
 from natgrad.history import History, Solution
 from natgrad.problem import Problem
@@ -92,7 +93,7 @@ class Limits:
 class Calls:
     """What the caller wants to hear."""
 
-    callback: Callable[[Record], Any] | None = None
+    callback: Callbacks
     checkpoint: Checkpoint | None = None
     ended: Callable[[int, Solution], Any] | None = None
 
@@ -143,7 +144,9 @@ class Chain:
             if groups:
                 more = dict(self._told(groups[0][0]))
                 raise ValueError(f"resume has a {self.course.name} that is not asked for: {more}")
-            return self._solution(resume)
+            solution = self._solution(resume)
+        self.calls.callback.ended(solution)
+        return solution
 
     @property
     def kept(self) -> list[Ended]:

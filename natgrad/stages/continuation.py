@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxtyping import PRNGKeyArray, PyTree
 
+from natgrad.callbacks import Callback, Callbacks
 from natgrad.history import Solution
 from natgrad.problem import Problem
 from natgrad.solve import check_start
@@ -52,7 +53,7 @@ def continuation(
     target_loss: float | None = None,
     time_limit: float | None = None,
     patience: int | None = None,
-    callback: Callable[[dict[str, Any]], Any] | None = None,
+    callback: Callback | Sequence[Callback] | None = None,
     checkpoint: Callable[[tuple[PyTree, ...], Any], Any] | None = None,
     ended: Callable[[int, Solution], Any] | None = None,
     progress: bool = True,
@@ -76,11 +77,11 @@ def continuation(
     if isinstance(problem_of, Problem) or not callable(problem_of):
         raise ValueError(f"continuation takes a function value -> problem, got {type(problem_of).__name__}")
     known = check_values(values)
-    check_start(None, resume and params, resume, callback=callback, checkpoint=checkpoint, ended=ended)  # type: ignore[arg-type]
+    check_start(None, resume and params, resume, checkpoint=checkpoint, ended=ended)  # type: ignore[arg-type]
     chain = Chain(
         Values(problem_of, known, spread(steps, len(known))), solver, key,
         Limits(evaluate_every, target_error, target_loss, time_limit, patience),
-        Calls(callback, checkpoint, ended), progress, memory, group, cache,
+        Calls(Callbacks(callback), checkpoint, ended), progress, memory, group, cache,
     )  # fmt: skip
     return chain(params, resume)
 

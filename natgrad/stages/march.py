@@ -5,6 +5,7 @@ from typing import Any
 
 from jaxtyping import PRNGKeyArray, PyTree
 
+from natgrad.callbacks import Callback, Callbacks
 from natgrad.history import Solution
 from natgrad.problem import Problem
 from natgrad.solve import check_start
@@ -28,7 +29,7 @@ def march(
     target_loss: float | None = None,
     time_limit: float | None = None,
     patience: int | None = None,
-    callback: Callable[[dict[str, Any]], Any] | None = None,
+    callback: Callback | Sequence[Callback] | None = None,
     checkpoint: Callable[[tuple[PyTree, ...], Any], Any] | None = None,
     ended: Callable[[int, Solution], Any] | None = None,
     progress: bool = True,
@@ -66,9 +67,9 @@ def march(
             f"march takes an ng.Evolution or a function (t0, t1, start) -> problem, got {type(problem).__name__}"
         )
     way = course(problem, times, steps, interval, tolerance)
-    check_start(None, resume and params, resume, callback=callback, checkpoint=checkpoint, ended=ended)  # type: ignore[arg-type]
+    check_start(None, resume and params, resume, checkpoint=checkpoint, ended=ended)  # type: ignore[arg-type]
     chain = Chain(
         way, solver, key, Limits(evaluate_every, target_error, target_loss, time_limit, patience),
-        Calls(callback, checkpoint, ended), progress, memory, group, cache,
+        Calls(Callbacks(callback), checkpoint, ended), progress, memory, group, cache,
     )  # fmt: skip
     return chain(params, resume)
