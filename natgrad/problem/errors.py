@@ -60,27 +60,23 @@ class ErrorNorms(eqx.Module):
         values, gradients = _tabulate(u, self.x) if self.gradients is not None else (_values(u, self.x), None)
         if values.shape != self.values.shape:
             raise ValueError(f"the network has {values.shape[1]} components, the exact solution {self.values.shape[1]}")
-        squares = lambda a: total(jnp.einsum("n,nm->m", self.weights, a**2))
-        error, size = squares(values - self.values), squares(self.values)
-        found = self._relative("l2", error, size)
-        if self.gradients is None or gradients is None:
-            return found
-        slopes = lambda a: total(jnp.einsum("n,nmd->m", self.weights, a**2))
-        return found | self._relative("h1", error + slopes(gradients - self.gradients), size + slopes(self.gradients))
-
-    def _relative(self, norm: str, error: Float[Array, " m"], size: Float[Array, " m"]) -> dict[str, Float[Array, ""]]:
-        """Of the squares of each component: all together, and by field where there are several."""
-        ends = np.cumsum(self.sizes)
-        blocks = {norm: slice(None)}
-        if self.fields is not None and len(self.fields) > 1:
-            blocks |= {f"{f}.{norm}": slice(b - n, b) for f, b, n in zip(self.fields, ends, self.sizes, strict=True)}
-        sums = {name: (jnp.sum(error[part]), jnp.sum(size[part])) for name, part in blocks.items()}
-        return {name: jnp.sqrt(e / jnp.where(s > 0, s, 1.0)) for name, (e, s) in sums.items()}
+        slopes = None if gradients is None or self.gradients is None else gradients - self.gradients
+        error, size = self._squares(values - self.values, slopes), self._squares(self.values, self.gradients)
+        return {name: jnp.sqrt(error[name] / jnp.where(size[name] > 0, size[name], 1.0)) for name in error}
 
     def squares(self) -> dict[str, float]:
-        """‖u*‖² in both norms, by which the errors of several sets are joined to one."""
-        l2 = float(jnp.einsum("n,nm->", self.weights, self.values**2))
-        return {"l2": l2, "h1": l2 + float(jnp.einsum("n,nmd->", self.weights, self.gradients**2))}
+        """‖u*‖² in all norms, by which the errors of several sets are joined to one."""
+        return {name: float(square) for name, square in self._squares(self.values, self.gradients).items()}
+
+    def _squares(self, values: Float[Array, "n m"], slopes: Float[Array, "n m d"] | None) -> dict[str, Array]:
+        """‖·‖² of a function in all norms: of all components together, and by field where there are several."""
+        norms = {"l2": total(jnp.einsum("n,nm->m", self.weights, values**2))}
+        if slopes is not None:
+            norms["h1"] = norms["l2"] + total(jnp.einsum("n,nmd->m", self.weights, slopes**2))
+        ends, parts = np.cumsum(self.sizes), {"": slice(None)}
+        if self.fields is not None and len(self.fields) > 1:
+            parts |= {f"{f}.": slice(b - n, b) for f, b, n in zip(self.fields, ends, self.sizes, strict=True)}
+        return {start + norm: jnp.sum(square[part]) for norm, square in norms.items() for start, part in parts.items()}
 
     def _select(self, network: Any) -> Callable:
         fields = [getattr(network, name) for name in self.fields or ()]
