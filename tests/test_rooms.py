@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "stages": {"history", "resuming", "stopping", "training", "progress", "solve", "diagnosis"}
     | {"options", "backend", "problem", "callbacks"},
     "uncertainty": {"history", "optim", "gramian", "backend", "problem", "domains", "unknowns"},
-    "interop": ABOVE_SOLVE | {"callbacks", "history", "plan", "optim", "storage"},
+    "interop": ABOVE_SOLVE | {"callbacks", "plan", "optim", "storage"},
     "zoo": {"extras", "options", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE
     | {"callbacks", "diagnosis", "plan", "optim", "progress", "solve", "many", "stages", "zoo", "storage", "interop"},

@@ -51,7 +51,7 @@ def test_arrays_and_fields_are_bounded_at_every_entry_and_point():
         (lambda: ng.Residual(VALUE, X, noise=["a"] * 9), "noise must be a number, or one for each point, got list"),
         (lambda: ng.Residual(VALUE, X, noise=np.arange(9.0)), "positive and finite, got 1 of 9 that are not"),
         (lambda: ng.Residual(VALUE, X, noise=1.0, weight="auto"), "weight=\"auto\" is left out"),
-        (lambda: ng.Residual(VALUE, lambda key: LINE.interior(9, key=key), noise=1.0), "at fixed points"),
+        (lambda: ng.Residual(VALUE, LINE.interior(9, key=jax.random.key(0), fresh=True), noise=1.0), "at fixed points"),
         (lambda: ng.LeastSquares(NET, weights="auto", a=noisy(), b=noisy()), "'a' has a noise level"),
         (lambda: ng.uncertainty(fit(), fit()), "takes what ng.solve gave, got LeastSquares"),
         (lambda: ng.uncertainty(None, None), "that was solved, got NoneType"),

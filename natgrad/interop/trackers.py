@@ -24,7 +24,6 @@ import numpy as np
 from natgrad.backend.parallel import first
 from natgrad.callbacks import Now
 from natgrad.extras import needs
-from natgrad.history import Solution
 from natgrad.unknowns import numbers as unknown
 
 
@@ -43,7 +42,7 @@ class Tracker(abc.ABC):
         if first():
             self.log(record["step"], flat(record) | (flat(unknown(now.network), "unknowns/") if now.due else {}))
 
-    def ended(self, solution: Solution) -> None:
+    def ended(self, solution: Any) -> None:
         """The evaluation that came after the last step, the unknowns where the run ended, and the end."""
         if not first():
             return
