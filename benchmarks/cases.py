@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from natgrad.experiment.files import write_json
+from natgrad.storage.files import write_json
 
 Case = dict[str, Any]
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from natgrad.experiment.files import parse_json, write
 from natgrad.experiment.records import SUFFIX, content, pack
 from natgrad.experiment.runs import FILES, Run, find
+from natgrad.storage.files import parse_json, write
 
 RESULTS = Path(__file__).parents[1] / "results"
 TABLE = "runs.csv"

@@ -21,7 +21,7 @@ import natgrad as ng
 from benchmarks.machine import description
 from natgrad import zoo
 from natgrad.experiment.config import keys
-from natgrad.experiment.files import write
+from natgrad.storage.files import write
 
 FACTOR = 3.0  # times the preset's error, above which a run counts as bad
 COLUMNS = ("problem", "seed", "error", "stated", "loss", "status", "steps", "seconds", "diagnosis", "on")

@@ -1,4 +1,4 @@
-"""The training loop by hand: fresh points every ten steps, which `ng.solve` does not do."""
+"""The training loop by hand, with other points at every step."""
 
 import argparse
 
@@ -23,26 +23,19 @@ def boundary(u, x):
     return u(x) - exact(x)
 
 
-def problem_at(network, key):
-    inside, rim = jax.random.split(key)
-    return ng.LeastSquares(
-        network,
-        pde=ng.Residual(poisson, SQUARE.interior(400, key=inside)),
-        boundary=ng.Residual(boundary, SQUARE.boundary(120, key=rim)),
+def main(steps):
+    network, inside, rim, start = jax.random.split(jax.random.key(0), 4)
+    problem = ng.LeastSquares(
+        ng.MLP(in_size=2, out_size=1, width=20, depth=2, key=network),
+        pde=ng.Residual(poisson, SQUARE.interior(400, key=inside, fresh=True)),
+        boundary=ng.Residual(boundary, SQUARE.boundary(120, key=rim, fresh=True)),
         exact=exact,
         evaluation=SQUARE.interior(2_500, rule="gauss"),
     )
-
-
-def main(steps):
-    network = ng.MLP(in_size=2, out_size=1, width=20, depth=2, key=jax.random.key(0))
-    problem = problem_at(network, jax.random.key(1))
-    solver = ng.NystromNGD(max_rank=150)
-    params, state = problem.params, solver.init(problem, problem.params, jax.random.key(2))
-    step = jax.jit(solver.step)  # compiled once: the points are arguments, the functions stay the same
+    solver = ng.Resampled(ng.NystromNGD(max_rank=150))  # where points move; ng.solve wraps a solver by itself
+    params, state = problem.params, solver.init(problem, problem.params, start)
+    step = jax.jit(solver.step)  # compiled once: the points are in the state
     for k in range(steps):
-        if k % 10 == 0:
-            problem = problem_at(network, jax.random.key(100 + k))
         params, state, info = step(problem, params, state)
         if (k + 1) % 10 == 0:
             error = float(problem.errors(params)["h1"])

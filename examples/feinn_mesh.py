@@ -12,7 +12,6 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-import skfem
 
 import natgrad as ng
 
@@ -20,16 +19,9 @@ jax.config.update("jax_enable_x64", True)
 PLATE = Path(__file__).parent / "plate.msh"
 
 
-def load(path: Path) -> skfem.Mesh:
-    try:
-        return skfem.Mesh.load(path)
-    except ModuleNotFoundError as error:
-        raise SystemExit(f"reading {path} needs {error.name}: pip install {error.name}") from None
-
-
 def main(path: Path, steps: int) -> float:
     form = ng.fem.Form(diffusion=lambda x: 1 + x[1])
-    space = ng.fem.Space(load(path), degree=2)
+    space = ng.fem.Space(ng.Mesh(path), degree=2)
     problem = ng.FEINNEnergy(
         ng.MLP(in_size=2, out_size=1, width=16, depth=2, key=jax.random.key(0)),
         space,

@@ -8,6 +8,7 @@ from natgrad import linalg as linalg
 from natgrad.backend.parallel import devices as devices
 from natgrad.backend.parallel import shard as shard
 from natgrad.backend.programs import clear_cache as clear_cache
+from natgrad.calculus import derivatives as derivatives
 from natgrad.calculus import divergence as divergence
 from natgrad.calculus import gradient as gradient
 from natgrad.calculus import hessian as hessian
@@ -16,12 +17,17 @@ from natgrad.calculus import partial as partial
 from natgrad.calculus import value_gradient_laplacian as value_gradient_laplacian
 from natgrad.domains import Ball as Ball
 from natgrad.domains import Box as Box
+from natgrad.domains import ByResidual as ByResidual
 from natgrad.domains import Interval as Interval
+from natgrad.domains import Mesh as Mesh
+from natgrad.domains import Parameters as Parameters
 from natgrad.domains import Points as Points
 from natgrad.domains import Polygon as Polygon
 from natgrad.domains import SpaceTime as SpaceTime
+from natgrad.domains import Surface as Surface
 from natgrad.gramian import Gramian as Gramian
 from natgrad.gramian import gramian as gramian
+from natgrad.interop import trackers as trackers
 from natgrad.many import solve_many as solve_many
 from natgrad.networks import MLP as MLP
 from natgrad.networks import Apply as Apply
@@ -30,6 +36,7 @@ from natgrad.networks import FourierFeatures as FourierFeatures
 from natgrad.networks import HardBoundary as HardBoundary
 from natgrad.networks import Normalized as Normalized
 from natgrad.networks import Periodic as Periodic
+from natgrad.networks import hard_start as hard_start
 from natgrad.networks import num_parameters as num_parameters
 from natgrad.optim import BFGS as BFGS
 from natgrad.optim import LBFGS as LBFGS
@@ -41,6 +48,7 @@ from natgrad.optim import KernelNGD as KernelNGD
 from natgrad.optim import MatrixFreeNGD as MatrixFreeNGD
 from natgrad.optim import NaturalGradient as NaturalGradient
 from natgrad.optim import NystromNGD as NystromNGD
+from natgrad.optim import Resampled as Resampled
 from natgrad.optim import RPCholNGD as RPCholNGD
 from natgrad.optim import SSBroyden as SSBroyden
 from natgrad.optim import Wolfe as Wolfe
@@ -64,6 +72,7 @@ from natgrad.precondition import RowFactor as RowFactor
 from natgrad.precondition import RPCholesky as RPCholesky
 from natgrad.problem import Energy as Energy
 from natgrad.problem import EnergyMinimization as EnergyMinimization
+from natgrad.problem import Evolution as Evolution
 from natgrad.problem import FEINNEnergy as FEINNEnergy
 from natgrad.problem import FEINNLeastSquares as FEINNLeastSquares
 from natgrad.problem import LeastSquares as LeastSquares
@@ -72,8 +81,15 @@ from natgrad.problem import Problem as Problem
 from natgrad.problem import Residual as Residual
 from natgrad.problem import ResidualFunction as ResidualFunction
 from natgrad.problem import metrics as metrics
+from natgrad.saving import load as load
+from natgrad.saving import load_solution as load_solution
+from natgrad.saving import save as save
 from natgrad.solve import History as History
 from natgrad.solve import Solution as Solution
 from natgrad.solve import solve as solve
+from natgrad.stages import continuation as continuation
+from natgrad.stages import march as march
+from natgrad.uncertainty import uncertainty as uncertainty
+from natgrad.unknowns import Unknown as Unknown
 
 __version__ = "0.1.0"

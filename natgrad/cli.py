@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from natgrad.experiment import arguments as given
+from natgrad.experiment.commands import draw_movie, export
 from natgrad.extras import MissingExtra
 
 app = typer.Typer(
@@ -68,17 +69,19 @@ def run(
     target_error: given.Target = None,
     time_limit: given.Limit = None,
     evaluate_every: given.Every = None,
+    windows: given.Windows = None,
     devices: given.Devices = None,
     memory: given.Memory = None,
     coordinator: given.Coordinator = None,
     process_id: given.ProcessId = None,
     num_processes: given.NumProcesses = None,
     plots: given.Plots = True,
+    log: given.Log = None,
     cache: given.Cache = True,
 ) -> None:
     """Train a network, and write the run into a folder."""
     from natgrad.experiment.config import Config
-    from natgrad.experiment.many import check_together, parse_seeds, train_all, train_together
+    from natgrad.experiment.many import check_together, parse_list, parse_seeds, train_all, train_together
     from natgrad.experiment.single import train_one
     from natgrad.experiment.statuses import exit_code
 
@@ -89,11 +92,12 @@ def run(
     shared: dict[str, Any] = {
         "problem": problem, "optimizer": optimizer, "preset": preset, "recipe": recipe, "steps": steps,
         "evaluate_every": evaluate_every, "target_error": target_error, "time_limit": time_limit,
-        "settings": tuple(set_ or ()), "devices": devices, "memory": memory,
+        "settings": tuple(set_ or ()), "devices": devices, "memory": memory, "windows": windows,
     }  # fmt: skip
     configs = [Config(seed=s, **shared) for s in parse_seeds(seed, seeds)]
     folders = [Path(c.folder) if out is None else out / f"seed{c.seed}" if seeds else out for c in configs]
-    how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "plots": plots}
+    logs = () if log is None else parse_list("--log", log)
+    how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "plots": plots, "log": logs}
     train_several = train_together if together else train_all
     results = train_several(configs, folders, **how) if seeds else [train_one(configs[0], folders[0], **how)]
     raise typer.Exit(max(exit_code(result["status"]) for result in results))
@@ -225,11 +229,11 @@ def table(
     force: given.Overwrite = False,
 ) -> None:
     """Print the error at the plateau and the time to it: one row per optimizer, one column per problem."""
-    from natgrad.experiment.files import write
     from natgrad.experiment.runs import find
     from natgrad.experiment.tables import document
+    from natgrad.storage.files import writable, write
 
-    path = None if output is None else writable(output, force)
+    path = None if output is None else writable(output, force, *given.OUTPUT)
     text = document(find(runs), form)
     if path is None:
         print(text, end="")
@@ -243,6 +247,9 @@ def plot(
     runs: given.Runs,
     out: given.Pictures = None,
     fields: Annotated[bool, typer.Option(help="Draw the solutions too.")] = True,
+    movie: given.Movie = None,
+    times: given.Times = None,
+    force: given.Overwrite = False,
     quiet: given.Quiet = False,
 ) -> None:
     """Draw the convergence against iterations and time, what the solver did, and the solutions."""
@@ -253,10 +260,16 @@ def plot(
 
     setup(cache=True)
     found = find(runs)
+    if movie is not None or times is not None or force:
+        draw_movie(found, movie, times, None if fields else "--no-fields", out, force=force, quiet=quiet)
+        return
     own = found[0].folder / "plots" if len(found) == 1 and found[0].folder.is_dir() else Path("plots")
     with held(out or own, "pictures") as folder:
         for path in folder.draw(lambda workshop: draw(found, workshop, fields=fields)):
             speaker(quiet)(f"wrote {path}")
+
+
+app.command()(export)
 
 
 @app.command()
@@ -268,26 +281,16 @@ def report(
     quiet: given.Quiet = False,
 ) -> None:
     """Write one self-contained page with interactive curves, solutions, the table and the commands."""
-    from natgrad.experiment.files import write
     from natgrad.experiment.report import page
     from natgrad.experiment.runs import find
     from natgrad.experiment.single import speaker
+    from natgrad.storage.files import writable, write
 
     setup(cache=True)
     found = find(runs)
-    writable(output, force)
+    writable(output, force, *given.OUTPUT)
     write(output, page(found, fields=fields))
     speaker(quiet)(f"wrote {output}")
-
-
-def writable(path: Path, force: bool) -> Path:
-    """The path itself, if a file can be there and none is, or one that may go."""
-    if path.is_dir() or not path.parent.is_dir():
-        reason = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
-        raise ValueError(f"{path} {reason}: --output takes the name of a file")
-    if path.exists() and not force:
-        raise ValueError(f"{path} exists: choose another --output, or --force to replace it")
-    return path
 
 
 def setup(cache: bool) -> None:

@@ -63,7 +63,8 @@ def exhausted(records: Records) -> str | None:
     times = f"{validation / training:.0e} times" if training > 0 else "against"
     return (
         f"{EXHAUSTED}: the loss at other points is {validation:.1e}, {times} the {training:.1e} at those of training; "
-        "take more, fresh ones at every step (lambda key: domain.interior(n, key=key)), or shorter times"
+        "take more, others at every step (domain.interior(n, key=…, fresh=True)) or where the residual is "
+        "(adaptive=ng.ByResidual()), or shorter times"
     )
 
 
@@ -74,7 +75,8 @@ def between(records: Records) -> str | None:
         return None
     return (
         f"{EXHAUSTED}: the energy at other points is {known[-1]:.1f} times as large as at those of training, where the "
-        "network has found a minimum that is none; take more points, or a smaller network"
+        "network has found a minimum that is none; take more points, others at every step (domain.interior(n, key=…, "
+        "fresh=True)), or a smaller network"
     )
 
 
@@ -124,6 +126,8 @@ def capped(last: Records, max_rank: float, maxiter: float) -> str | None:
 
 def caps(solver: Any) -> tuple[float, float]:
     """ℓ_max and the most iterations of an inner solve, of a solver that has them; else infinity."""
+    while not hasattr(solver, "direction") and hasattr(solver, "solver"):
+        solver = solver.solver  # of `Balanced` and `Resampled` the one inside
     direction: Any = getattr(solver, "direction", None)
     inner = getattr(direction, "solver", direction)  # `Kernel` has one inside
     rank = getattr(getattr(inner, "preconditioner", None), "max_rank", None)

@@ -16,6 +16,9 @@ EXTRAS = {
     "optax": ("optax",),
     "optimistix": ("optimistix",),
     "lineax": ("lineax",),
+    "tensorboard": ("tensorboardX",),
+    "wandb": ("wandb",),
+    "mlflow": ("mlflow",),
 }
 
 

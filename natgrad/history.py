@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,25 @@ class Solution:
     diagnosis: tuple[str, ...] = ()
     compiled: str = "new"
     origin: Origin | None = field(repr=False, default=None)
+
+    def save(self, path: Path | str) -> None:
+        """Writes it into one file, with what `ng.solve` needs to go on: `ng.load(path)` gives the network back,
+        `ng.load_solution(path)` all of it. It replaces a file that natgrad saved, and no other.
+
+            solution.save("u.ng")
+        """
+        from natgrad.storage.solutions import save_solution
+
+        save_solution(path, self)
+
+    def to_vtk(self, path: Path | str, domain: Any = None, **options: Any) -> list[Path]:
+        """Writes `u` on a grid of a domain or on a mesh, for ParaView and others; see `natgrad.interop.vtk.to_vtk`.
+
+        solution.to_vtk("u.vtu", ng.Box([0, 0], [1, 1]), exact=exact)
+        """
+        from natgrad.interop.vtk import to_vtk
+
+        return to_vtk(path, self.u, domain, **options)
 
 
 def evaluated(record: Mapping[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from natgrad.backend.parallel import agree
 from natgrad.backend.xla import on_cpu
 from natgrad.batch import Batch
 from natgrad.batch import check_alike as check_alike
+from natgrad.callbacks import Callback, Callbacks
 from natgrad.gramian.choose import available_memory
 from natgrad.history import Solution
 from natgrad.options import size
@@ -21,7 +22,6 @@ from natgrad.stepping import Stepper
 from natgrad.stopping import Stop
 from natgrad.training import Training
 
-Callback = Callable[[int, dict[str, Any]], Any]
 Checkpoint = Callable[[int, PyTree, Any], Any]
 Ended = Callable[[int, Solution], Any]
 
@@ -29,7 +29,7 @@ Ended = Callable[[int, Solution], Any]
 class Calls(NamedTuple):
     """What the caller wants to hear; each is called with the number of the problem first."""
 
-    callback: Callback | None
+    callback: Callbacks
     checkpoint: Checkpoint | None
     ended: Ended | None
 
@@ -54,7 +54,7 @@ def solve_many(
     target_loss: float | None = None,
     time_limit: float | Sequence[float | None] | None = None,
     patience: int | None = None,
-    callback: Callback | None = None,
+    callback: Callback | Sequence[Callback] | None = None,
     checkpoint: Checkpoint | None = None,
     ended: Ended | None = None,
     progress: bool = True,
@@ -76,7 +76,7 @@ def solve_many(
         at_once: one step of all problems at a time, as one program; by default on all devices but processors, where
             the problems are trained one after the other. Then `time` counts the seconds of all of them together.
     """
-    problems, calls = list(problems), Calls(callback, checkpoint, ended)
+    problems, calls = list(problems), Calls(Callbacks(callback, before=1), checkpoint, ended)
     starts = _each(len(problems), keys=keys, params=params, resume=resume)
     ends = _each(len(problems), steps=_spread(steps, problems), time_limit=_spread(time_limit, problems))
     stops = [Stop(target_error, target_loss, limit, patience) for _, limit in ends]
@@ -104,7 +104,7 @@ def _in_turn(runs: Sequence[Training], calls: Calls, progress: bool, group: int 
     solutions: list[Solution] = []
     stepper: Stepper | None = None
     for index, run in enumerate(runs):
-        hear, keep = (None if call is None else partial(call, index) for call in (calls.callback, calls.checkpoint))
+        hear, keep = partial(calls.callback, index), calls.checkpoint and partial(calls.checkpoint, index)
         with Progress(run.problem, run.first, run.last, enabled=progress) as display:
             if solutions and solutions[-1].status == "interrupted":
                 run.status = "interrupted"
@@ -144,9 +144,7 @@ def _at_once(runs: Sequence[Training], calls: Calls, progress: bool, group: int 
     return [solutions[index] for index in range(len(runs))]
 
 
-def _round(
-    batch: Batch, runs: Sequence[Training], pace: float | None, callback: Callback | None, display: Progress
-) -> float:
+def _round(batch: Batch, runs: Sequence[Training], pace: float | None, hear: Callbacks, display: Progress) -> float:
     """A group of steps of all that are on their way; the seconds a step took."""
     counts, tick = [min(batch.pace.count(pace), run.left) for run in runs], time.perf_counter()
     reports = batch(counts)
@@ -158,8 +156,8 @@ def _round(
         for record in run.follow(batch.place(index), reports[index], run.clock + seconds):
             if index == first:
                 display.update(record)
-            if callback is not None and (wish := callback(index, record)):
-                run.status = wish if isinstance(wish, str) else "callback"
+            again = lambda count, index=index: batch.again([count * (i == index) for i in range(len(runs))])[index]
+            run.status = hear(index, record, run.now(again)) or run.status
     return seconds / max(counts)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from natgrad.problem import Problem
 
+STAGES = ("window", "value")  # of what has several, which one a step is of
+NORMS = {"h1": "H¹", "l2": "L²"}  # the first that is known is shown
 LINES = 10  # printed in the course of a run where there is no terminal
 
 
@@ -21,7 +23,9 @@ class Progress:
         self.energy = not problem.least_squares
         self.every = max(1, (last - first) // LINES)
         self.bar: Any = None
-        self.error = self.validation = math.nan
+        self.spoken = False
+        self.errors: dict[str, float] = {}
+        self.validation = math.nan
 
     def __enter__(self) -> "Progress":
         if self.enabled and sys.stderr.isatty() and find_spec("rich"):
@@ -45,12 +49,22 @@ class Progress:
         return self
 
     def compiled(self, seconds: float, origin: str) -> None:
-        """Says how long compilation took, and whether the step was there already."""
+        """Says how long compilation took, and whether the step was there already; not of each stage after the first."""
+        if self.spoken and origin == "memory":
+            return
+        self.spoken = True
         text = f"compiled in {seconds:.1f} s{'' if origin == 'new' else ' (cached)'}"
         if self.bar is not None:
             self.bar.update(self.task, text=f"{self.sizes}, {text}")
         elif self.enabled:
             print(f"natgrad: {text}", file=sys.stderr, flush=True)
+
+    def until(self, last: int) -> None:
+        """The steps there will be are others than thought: a stage begins, whose evaluations are its own."""
+        self.last, self.every = last, max(1, (last - self.first) // LINES)
+        self.errors, self.validation = {}, math.nan
+        if self.bar is not None:
+            self.bar.update(self.task, total=last)
 
     def update(self, record: dict[str, Any]) -> None:
         """Shows a step."""
@@ -62,7 +76,7 @@ class Progress:
 
     def remember(self, record: dict[str, Any]) -> None:
         """Keeps what is evaluated now and then."""
-        self.error = record["errors"].get("h1", self.error)
+        self.errors = record["errors"] or self.errors
         if not math.isnan(validation := record.get("validation", math.nan)):
             self.validation = validation
 
@@ -71,14 +85,14 @@ class Progress:
 
         An energy is soon a constant to all digits that are shown: what it fell by is not, nor is its gradient.
         """
-        if self.energy and {"change", "gradient_norm"} <= record.keys():
-            parts = [f"decrease {-record['change']:.1e}", f"|∇L| {record['gradient_norm']:.1e}"]
+        if self.energy and "change" in record:
+            parts = [f"decrease {-record['change']:.1e}"]
+            parts += [f"|∇L| {record['gradient_norm']:.1e}"] if "gradient_norm" in record else []
         else:
             parts = [f"loss {record['loss']:.2e}"]
         if not math.isnan(self.validation):
             parts.append(f"validation {self.validation:.2e}")
-        if not math.isnan(self.error):
-            parts.append(f"H¹ {self.error:.2e}")
+        parts += [f"{NORMS[norm]} {self.errors[norm]:.2e}" for norm in NORMS if norm in self.errors][:1]
         if "mu" in record:
             parts.append(f"μ {record['mu']:.1e}")
         if "step_size" in record:
@@ -87,6 +101,7 @@ class Progress:
             parts.append(f"ℓ {int(record['rank'])}")
         if "inner_iterations" in record:
             parts.append(f"cg {int(record['inner_iterations'])}")
+        parts += [f"{name} {record[name]:.6g}" for name in STAGES if name in record]
         return "  ".join(parts) + f"  {record['time']:.1f} s"
 
     def finish(self, status: str, records: list[dict[str, Any]], diagnosis: Sequence[str] = ()) -> None:

@@ -14,7 +14,8 @@ PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True)
 class Origin:
-    """A solver, and a problem without its arrays: the shape and dtype of each parameter, the rows of each block.
+    """A solver, and a problem without its arrays: the shape and dtype of each parameter, the rows of each block, and
+    which blocks have points that move.
 
     Points, data and equations may be others where a run goes on; the state does not know them.
     """
@@ -23,13 +24,15 @@ class Origin:
     kind: str
     params: dict[str, str]
     blocks: dict[str, int]
+    moving: tuple[str, ...]
 
     @classmethod
     def of(cls, problem: Problem, solver: Any) -> "Origin":
         """Of a run that begins."""
         leaves = jax.tree_util.tree_leaves_with_path(problem.params)
         params = {jax.tree_util.keystr(path): f"{leaf.dtype}{list(leaf.shape)}" for path, leaf in leaves}
-        return cls(solver, type(problem).__name__, params, {block.name: block.rows for block in problem.features})
+        rows = {block.name: block.rows for block in problem.features}
+        return cls(solver, type(problem).__name__, params, rows, tuple(problem.moving))
 
     def check(self, before: "Origin") -> None:
         """ValueError where a run that began otherwise cannot go on."""
@@ -37,6 +40,7 @@ class Origin:
             difference("the kind of problem", self.kind, before.kind)
             or _entries("parameter", self.params, before.params)
             or _entries("the number of rows of block", self.blocks, before.blocks)
+            or difference("whether points are drawn anew in blocks", ", ".join(self.moving), ", ".join(before.moving))
             or difference("the solver", self.solver, before.solver)
         )
         if found:

@@ -10,10 +10,12 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from natgrad.backend import host
 from natgrad.backend.programs import Program, together
+from natgrad.callbacks import Callback as Callback
+from natgrad.callbacks import Callbacks, Now
 from natgrad.history import History as History
 from natgrad.history import Solution
 from natgrad.history import evaluated as evaluated
-from natgrad.optim.balance import balance
+from natgrad.optim.resample import complete
 from natgrad.options import Count, size
 from natgrad.options import check as check_option
 from natgrad.plan import plan
@@ -25,7 +27,6 @@ from natgrad.stepping import Stepper
 from natgrad.stopping import Stop
 from natgrad.training import Training
 
-Callback = Callable[[dict[str, Any]], Any]
 Checkpoint = Callable[[PyTree, Any], Any]
 Start = tuple[PRNGKeyArray | None, PyTree | None, Solution | None]  # key, params, resume
 
@@ -43,7 +44,7 @@ def solve(
     target_loss: float | None = None,
     time_limit: float | None = None,
     patience: int | None = None,
-    callback: Callback | None = None,
+    callback: Callback | Sequence[Callback] | None = None,
     checkpoint: Checkpoint | None = None,
     progress: bool = True,
     memory: int | float | str | None = None,
@@ -61,10 +62,12 @@ def solve(
         params: where to start; the problem's own network by default.
         resume: a solution to go on from, its state and history included, with the same solver and shapes.
         evaluate_every: errors and the validation loss are evaluated every so many steps, and at the end.
-        target_error, target_loss: stop at or below (the error is H¹).
+        target_error, target_loss: stop at or below (the error is H¹, against values at points L²).
         time_limit: stop after so many seconds of stepping.
         patience: stop when the loss has not fallen by 1 % within so many steps.
         callback: called with each step's record (a dict); a true value stops the training (a word becomes its status).
+            One that takes two arguments is also given `natgrad.callbacks.Now`: the parameters and the network, when it
+            asks for them. Several in a list; `ng.trackers` has some for TensorBoard and others.
         checkpoint: called with the parameters and the state after each group of steps but a stopping one, at all
             multiples of `evaluate_every` among others; with `group=1` after every step.
         progress: a live display in a terminal or notebook, a line now and then elsewhere.
@@ -76,27 +79,37 @@ def solve(
             what is compiled now; see docs/compilation.md.
     """
     check(problem, solver, steps=steps, evaluate_every=evaluate_every, group=group)
-    check_start(problem, params, resume, callback=callback, checkpoint=checkpoint)
+    check_start(problem, params, resume, checkpoint=checkpoint)
+    hear = Callbacks(callback)
     stop = Stop(target_error, target_loss, time_limit, patience)
     stop.suits(problem)
     planned = planned_for(problem, solver, memory)
     run = begin(problem, solver, planned, steps, evaluate_every, stop, (key, params, resume), cache)
     with Progress(problem, run.first, run.last, enabled=progress) as display:
-        train(run, None, callback, checkpoint, display, group, cache)
+        train(run, None, hear, checkpoint, display, group, cache)
         solution = run.solution()
         display.finish(solution.status, run.records, solution.diagnosis)
+    hear.ended(solution)
     return solution
 
 
 def planned_for(problem: Problem, solver: Any, memory: int | float | str | None) -> Any:
     """The solver with nothing left open."""
-    return balance(plan(solver, problem, None if memory is None else size("memory", memory)), problem)
+    return complete(plan(solver, problem, None if memory is None else size("memory", memory)), problem)
 
 
 def begin(
-    problem: Problem, solver: Any, planned: Any, steps: int, every: int, stop: Stop, start: Start, cache: bool
+    problem: Problem,
+    solver: Any,
+    planned: Any,
+    steps: int,
+    every: int,
+    stop: Stop,
+    start: Start,
+    cache: bool,
+    **stage: Any,
 ) -> Training:
-    """A training before its first step, or where `resume` left it."""
+    """A training before its first step, or where `resume` left it; of several stages it is one (see `Training`)."""
     key, params, resume = start
     origin, records = Origin.of(problem, solver), []
     if resume is not None:
@@ -106,13 +119,14 @@ def begin(
     else:
         params = problem.params if params is None else params
         place = params, planned.init(problem, params, host.key(host.SOLVER) if key is None else key)
-    return Training(problem, planned, place, records, steps=steps, every=every, stop=stop, origin=origin, cache=cache)
+    limits: dict[str, Any] = {"steps": steps, "every": every, "stop": stop}
+    return Training(problem, planned, place, records, **limits, origin=origin, cache=cache, **stage)
 
 
 def train(
     run: Training,
     stepper: Stepper | None,
-    callback: Callback | None,
+    hear: Callable[[dict[str, Any], Now], str | None],
     checkpoint: Checkpoint | None,
     display: Progress,
     group: int | None,
@@ -123,10 +137,10 @@ def train(
         if stepper is None:
             stepper = Stepper(run.problem, run.solver, *run.ahead, group=group, cache=cache)
         compile_programs(stepper.program, [run], display)
+        again = lambda count: stepper(run.behind, count)[0]
         for record in run.steps(stepper, checkpoint):
             display.update(record)
-            if callback is not None and (wish := callback(record)):
-                run.status = wish if isinstance(wish, str) else "callback"
+            run.status = hear(record, run.now(again)) or run.status
     except KeyboardInterrupt:
         run.status = "interrupted"
     if run.cut and stepper is not None:

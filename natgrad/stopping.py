@@ -25,7 +25,7 @@ Records = Sequence[Mapping[str, Any]]
 class Stop:
     """What ends a run before its last step. `stop(records, elapsed)` names the reason after a step, or says None.
 
-    target error, target loss    at or below (the error is H¹, where it was just evaluated)
+    target error, target loss    at or below (the error is H¹, against values at points L², where it was just evaluated)
     converged                    the step led nowhere, and promised no descent beyond the round-off of the loss
     no descent                   ten steps in a row found none, though they promised some
     time                         so many seconds of stepping
@@ -52,7 +52,7 @@ class Stop:
 
     def __call__(self, records: Records, elapsed: float) -> str | None:
         record = records[-1]
-        if self.target_error is not None and record["errors"].get("h1", math.inf) <= self.target_error:
+        if self.target_error is not None and headline(record["errors"]) <= self.target_error:
             return "target error"
         if self.target_loss is not None and record["loss"] <= self.target_loss:
             return "target loss"
@@ -75,3 +75,8 @@ def rejected(records: Records) -> int:
     while count < len(records) and not records[-1 - count].get("accepted", True):
         count += 1
     return count
+
+
+def headline(errors: Mapping[str, float]) -> float:
+    """The error that counts: H¹, or L² where there is no other; inf where none was evaluated."""
+    return errors.get("h1", errors.get("l2", math.inf))

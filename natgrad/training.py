@@ -15,9 +15,10 @@ from jaxtyping import PyTree
 
 from natgrad.backend.parallel import agree, everywhere
 from natgrad.backend.programs import Program
+from natgrad.callbacks import Now
 from natgrad.diagnosis import diagnose
 from natgrad.history import History, Solution, evaluated
-from natgrad.optim.balance import weighted
+from natgrad.optim.resample import present
 from natgrad.problem import Problem
 from natgrad.resuming import Origin
 from natgrad.stepping import Place, Stepper, without_weak_types
@@ -31,6 +32,8 @@ Record = dict[str, Any]
 class Training:
     """A run of `solver` on `problem`, `steps` further from `place`, with the records of the steps before.
 
+    Of several stages it is one: there were `offset` steps before its own, the clock stands at `clock`, and `told` is
+    in each of its records.
     After a group of steps `ahead` is where it ended, and `behind` where it began, after the step `start`.
     """
 
@@ -46,13 +49,17 @@ class Training:
         stop: Stop,
         origin: Origin,
         cache: bool = True,
+        offset: int = 0,
+        clock: float = 0.0,
+        told: Mapping[str, Any] | None = None,
     ):
         self.problem, self.solver, self.stop, self.origin = problem, solver, stop, origin
+        self.offset, self.told = offset, dict(told or {})
         params, state = jax.tree.map(without_weak_types, place)
         self.behind = self.ahead = params, state
         self.records, self.start, self.count = records, len(records), 0
         self.first, self.last, self.every = len(records), len(records) + steps, every
-        self.begun = self.clock = records[-1]["time"] if records else 0.0
+        self.begun = self.clock = records[-1]["time"] if records else clock
         self.loss = records[-1]["loss"] if records else math.nan
         self.status: str | None = None
         self.compile_time, self.compiled = 0.0, "new"
@@ -60,7 +67,7 @@ class Training:
 
     @property
     def done(self) -> int:
-        """The steps taken, those of earlier runs included."""
+        """The steps taken in this stage, those of earlier runs included."""
         return len(self.records)
 
     @property
@@ -90,9 +97,9 @@ class Training:
                 self.status = "not finite"
                 return
             step, self.clock = self.start + number, end - (self.count - number) * pace
-            due = step % self.every == 0 or step == self.last  # and then the last of its group
-            seen = self.evaluate(*ahead, self.loss) if due else NOTHING
-            record = {"step": step, "time": self.clock, "loss": self.loss, "errors": {}, **seen, **report}
+            seen = self.evaluate(*ahead, self.loss) if self._due(step) else NOTHING
+            record = {"step": self.offset + step, "time": self.clock, "loss": self.loss, "errors": {}, **seen, **report}
+            record |= self.told
             self.records.append(record)
             self.status = self.stop(self.records, self.clock - self.begun)
             yield record
@@ -104,6 +111,15 @@ class Training:
         """The steps of the last group that count, where it was stopped amid it and `ahead` is too far; else 0."""
         kept = self.done - self.start
         return kept if kept < self.count else 0
+
+    def now(self, again: Callable[[int], Place]) -> Now:
+        """Where it is after the last record; `again(n)` takes n steps of the last call once more."""
+        ahead, kept, whole = self.ahead, self.done - self.start, self.done - self.start == self.count
+        return Now(self.problem, self._due(self.done), lambda: (ahead if whole else again(kept))[0])
+
+    def _due(self, step: int) -> bool:
+        """Whether a step is evaluated, and then the last of its call."""
+        return step % self.every == 0 or step == self.last
 
     def settle(self, place: Place) -> None:
         """Says where the last record left a training that was cut."""
@@ -144,7 +160,7 @@ class Evaluation:
         self.problem, self.cache = problem, cache
 
         def both(problem: Problem, params: PyTree, state: PyTree) -> Any:
-            return problem.errors(params), weighted(problem, state).validate(params) | problem.size(params)
+            return problem.errors(params), present(problem, state).validate(params) | problem.size(params)
 
         some = problem.norms is not None or problem.validated
         self.program = self._program(both, params, state) if some else None
@@ -160,15 +176,15 @@ class Evaluation:
 
     def loss(self, params: PyTree, state: PyTree) -> float:
         """L(θ), where no step has told it."""
-        alone = lambda problem, params, state: weighted(problem, state).loss(params)
+        alone = lambda problem, params, state: present(problem, state).loss(params)
         return float(self._program(alone, params, state)(self.problem, params, self._weights(state)))
 
     def _program(self, fn: Callable, params: PyTree, state: PyTree) -> Program:
         return Program(partial(everywhere, fn), self.problem, params, self._weights(state), cache=self.cache)
 
     def _weights(self, state: PyTree) -> PyTree:
-        """Of the state, what an evaluation needs: the weights of the blocks where it has found them."""
-        return state if self.problem.auto else None
+        """Of the state, what an evaluation needs: weights where it has found them, points where it has drawn them."""
+        return state if self.problem.auto or self.problem.moving else None
 
 
 def _floats(values: Mapping[str, Any]) -> dict[str, float]:

@@ -31,7 +31,7 @@ def ritz(space=None, width: int = 5, **options):
     exact = lambda x: jnp.sin(2 * x[0] + x[1])
     f = lambda x: 5 * jnp.sin(2 * x[0] + x[1])
     return ng.FEINNEnergy(
-        network(width), space or square(), ng.fem.Form(), load=f, dirichlet=exact, exact=exact, **options
+        network(width), space or square(), ng.fem.Form(), load=f, dirichlet=exact, **{"exact": exact, **options}
     )
 
 
@@ -48,8 +48,7 @@ def cubic(space=None, width: int = 5, **options):
         dirichlet={"left": exact, "right": exact},
         neumann={"top": lambda x, n: flux(x) @ n, "bottom": lambda x, n: flux(x) @ n},
         potential=lambda u, x: u**4 / 4,
-        exact=exact,
-        **options,
+        **{"exact": exact, **options},
     )
 
 
@@ -66,8 +65,7 @@ def transport(space=None, width: int = 5, **options):
         load=f,
         dirichlet={("left", "right"): exact},
         neumann={"top": lambda x, n: flux(x) @ n, "bottom": lambda x, n: flux(x) @ n},
-        exact=exact,
-        **options,
+        **{"exact": exact, **options},
     )
 
 

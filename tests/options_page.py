@@ -12,7 +12,17 @@ SOLVERS = (ng.NaturalGradient, ng.PCG, Direct, ng.Kernel, ng.Balanced, ng.Adam, 
 BUILDERS = (RowFactor, PivotedRowFactor, Nystrom, RPCholesky, Identity)
 RULES = ("Relative", "Guarded", "Spectral", "LossPower", "GradientPower", "Geometric", "LevenbergMarquardt")
 SEARCHES = (ng.Armijo, ng.GridSearch)
-OTHERS = (ng.MLP, ng.FourierFeatures, ng.Periodic, ng.Residual, ng.Ball, ng.Interval, rectangle)
+OTHERS = (
+    ng.MLP,
+    ng.FourierFeatures,
+    ng.Periodic,
+    ng.Unknown,
+    ng.Residual,
+    ng.ByResidual,
+    ng.Ball,
+    ng.Interval,
+    rectangle,
+)
 
 HEAD = """# Options and their ranges
 

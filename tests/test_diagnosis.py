@@ -39,7 +39,8 @@ def test_too_few_points_are_told(capsys):
     assert solution.validation > 0.1 * first
     (sentence,) = solution.diagnosis
     assert sentence.startswith(f"points exhausted: the loss at other points is {solution.validation:.1e}")
-    assert "lambda key: domain.interior(n, key=key)" in sentence
+    assert "domain.interior(n, key=…, fresh=True)" in sentence
+    assert "adaptive=ng.ByResidual()" in sentence
     assert capsys.readouterr().err.splitlines()[-1] == f"natgrad: {sentence}"
     assert "\n" not in sentence
 

@@ -12,13 +12,20 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SCRIPTS = (
     "custom_loop",
+    "export",
     "feinn_mesh",
     "hard_boundary",
     "inverse",
+    "march",
+    "inverse_noise",
     "own_metric",
     "own_pde",
+    "parametric",
+    "perforated_plate",
     "resume",
+    "save_load",
     "several_devices",
+    "stl",
     "units",
     "vector_problem",
 )
@@ -66,9 +73,11 @@ def test_all_code_of_the_readme():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_example(name, tmp_path):
-    if name == "feinn_mesh":
+    if name in ("feinn_mesh", "stl", "export"):
         pytest.importorskip("meshio")
-    out = ("--out", tmp_path / "run") if name == "resume" else ()
+    if name == "perforated_plate":
+        pytest.importorskip("skfem")
+    out = ("--out", tmp_path / "run") if name in ("resume", "save_load", "export") else ()
     assert "relative H¹ error" in run(ROOT / "examples" / f"{name}.py", *out)
 
 

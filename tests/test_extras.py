@@ -38,7 +38,18 @@ def test_the_core_needs_none_of_them():
     [
         ("import natgrad.interop.optax", "natgrad.interop.optax needs optax: pip install 'natgrad[optax]'"),
         ("import natgrad as ng; ng.Adam(10).rate(3)", "Adam needs optax: pip install 'natgrad[optax]'"),
+        (
+            "import natgrad as ng; ng.trackers.TensorBoard('a')",
+            "TensorBoard needs tensorboardX: pip install 'natgrad[tensorboard]'",
+        ),
+        ("import natgrad as ng; ng.trackers.WandB()", "WandB needs wandb: pip install 'natgrad[wandb]'"),
+        ("import natgrad as ng; ng.trackers.MLflow()", "MLflow needs mlflow: pip install 'natgrad[mlflow]'"),
         ("import natgrad as ng; ng.fem.Space(None)", "A mesh needs skfem: pip install 'natgrad[fem]'"),
+        ("import natgrad as ng; ng.Surface('part.stl')", "A surface file needs meshio: pip install 'natgrad[mesh]'"),
+        (
+            "import natgrad as ng; from natgrad.interop.vtk import to_vtk; to_vtk('/tmp/u.vtu', sum, mesh='u.msh')",
+            "A mesh needs meshio: pip install 'natgrad[mesh]'",
+        ),
         (
             "from natgrad.experiment.plots import spectra; spectra([0], [[1.0]], '', None)",
             "A picture needs matplotlib: pip install 'natgrad[plots]'",
@@ -68,6 +79,6 @@ def test_extras_are_those_of_the_package():
     extras = project["optional-dependencies"]
     assert EXTRAS.keys() | {"all", "cuda", "dev", "docs"} == extras.keys()
     told = {name.strip() for name in extras["all"][0].partition("[")[2].rstrip("]").split(",")}
-    assert told | {"plots"} == EXTRAS.keys()  # cli brings plots
+    assert told | {"plots", "wandb", "mlflow"} == EXTRAS.keys()  # cli brings plots; services are not for all
     core = {requirement.partition(">")[0] for requirement in project["dependencies"]}
     assert core == {"jax", "equinox", "jaxtyping", "numpy", "scipy"}

@@ -15,7 +15,7 @@ from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
 NEEDS_NOTHING = {"extras", "options", "indices", "backend"}
-ABOVE_PROBLEM = NEEDS_NOTHING | {"linalg", "calculus", "networks", "domains", "fem"}
+ABOVE_PROBLEM = NEEDS_NOTHING | {"linalg", "calculus", "networks", "unknowns", "domains", "fem"}
 ABOVE_SOLVE = ABOVE_PROBLEM | {"problem", "gramian", "precondition"}
 MAY_IMPORT = {
     "extras": set(),
@@ -23,11 +23,12 @@ MAY_IMPORT = {
     "indices": set(),
     "backend": set(),
     "linalg": {"backend"},
-    "calculus": set(),
-    "networks": {"options", "backend", "calculus"},
-    "domains": {"options", "backend"},
+    "calculus": {"options"},
+    "networks": {"options", "backend"},
+    "unknowns": {"options", "backend"},
+    "domains": {"extras", "options", "backend"},
     "fem": {"extras", "options", "indices", "backend", "linalg"},
-    "problem": {"options", "indices", "backend", "calculus", "networks", "domains", "fem"},
+    "problem": {"options", "indices", "backend", "calculus", "networks", "unknowns", "domains", "fem"},
     "gramian": {"linalg", "backend", "problem"},
     "precondition": {"options", "backend", "linalg", "gramian", "problem"},
     "plan": {"options", "gramian", "problem"},
@@ -36,18 +37,26 @@ MAY_IMPORT = {
     "diagnosis": {"problem"},
     "stepping": {"problem", "backend"},
     "resuming": {"problem"},
-    "history": {"resuming"},
+    "storage": set(),
+    "history": {"resuming", "storage", "interop"},
     "stopping": {"options", "problem"},
-    "training": {"history", "resuming", "stopping", "stepping", "diagnosis"} | {"optim", "backend", "problem"},
+    "callbacks": {"problem"},
+    "training": {"callbacks", "history", "resuming", "stopping", "stepping", "diagnosis"}
+    | {"optim", "backend", "problem"},
     "batch": {"backend", "problem", "stepping"},
-    "many": {"history", "stopping", "stepping", "batch", "training", "progress", "solve"}
+    "many": {"callbacks", "history", "stopping", "stepping", "batch", "training", "progress", "solve"}
     | {"options", "backend", "gramian", "problem"},
-    "solve": {"history", "resuming", "stopping", "stepping", "training", "progress"}
+    "solve": {"callbacks", "history", "resuming", "stopping", "stepping", "training", "progress"}
     | {"options", "backend", "plan", "optim", "problem"},
-    "interop": ABOVE_SOLVE | {"plan", "optim"},
+    "stages": {"history", "resuming", "stopping", "training", "progress", "solve", "diagnosis"}
+    | {"options", "backend", "problem", "callbacks"},
+    "uncertainty": {"history", "optim", "gramian", "backend", "problem", "domains", "unknowns"},
+    "interop": ABOVE_SOLVE | {"callbacks", "plan", "optim", "storage"},
     "zoo": {"extras", "options", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
-    "experiment": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "many", "zoo"},
-    "cli": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo", "experiment"},
+    "experiment": ABOVE_SOLVE
+    | {"callbacks", "diagnosis", "plan", "optim", "progress", "solve", "many", "stages", "zoo", "storage", "interop"},
+    "saving": {"backend", "problem", "history", "solve", "storage", "experiment"},
+    "cli": ABOVE_SOLVE | {"diagnosis", "plan", "optim", "progress", "solve", "zoo", "experiment", "storage"},
     "__main__": {"extras", "cli"},
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
@@ -126,7 +135,8 @@ def test_import_leaves_the_precision_alone_and_draws_nothing():
         "import sys, jax\n"
         "before = jax.config.jax_enable_x64\n"
         "import natgrad\n"
-        "LAZY = 'matplotlib rich typer optax optimistix lineax skfem scipy.stats scipy.sparse scipy.linalg'.split()\n"
+        "LAZY = 'matplotlib meshio rich typer optax optimistix lineax skfem tensorboardX'.split()\n"
+        "LAZY += 'scipy.stats scipy.sparse scipy.linalg'.split()\n"
         "print(before, jax.config.jax_enable_x64, *[m for m in LAZY if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT.parent)

@@ -378,6 +378,16 @@ def test_clean_lines_without_a_terminal(problem, capsys):
     assert f"validation {solution.validation:.2e}" in lines[-1]
 
 
+@pytest.mark.parametrize("solver", [ng.FullNGD(), Descent(0.01)])
+def test_an_energy_shows_what_it_fell_by(solver, capsys):
+    """Its value is soon a constant to all digits shown; the gradient's norm is there where the solver tells it."""
+    solution = ng.solve(energy(1.0), solver, 4)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f"decrease {-solution.history.change[-1]:.1e}" in last
+    assert ("|∇L| " in last) == ("gradient_norm" in solution.history)
+    assert "loss" not in last
+
+
 def test_single_precision_warns_once(problem):
     """NGD works below the round-off of float32; first-order solvers and float64 have nothing to warn of."""
     _warn_of_round_off.cache_clear()

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.record import first
-from natgrad.experiment.files import parse_json
 from natgrad.experiment.records import content
+from natgrad.storage.files import parse_json
 
 #: The best relative H¹ error of the paper's table, whichever the optimizer.
 TARGETS = {"poisson3d": 1.56e-6, "heat3d": 1.75e-6, "kovasznay": 5.45e-7, "deepritz2d": 1.60e-5, "drt2d": 6.60e-5}

@@ -31,7 +31,7 @@ MANTISSA = {np.dtype("float32"): (9, np.uint32, 0x3F800000), np.dtype("float64")
 CUT = 0.87962566103423978  # the standard deviation of a normal distribution cut off at ±2
 # Seeds where the library is given no key: one a purpose, and none that a user would think of. With JAX's keys
 # `fold_in(k, i)` is `split(k, n)[i]`, so a key is split once or drawn from once, and never both.
-EVALUATION, SOLVER, FRESH, VALIDATION = 20_250_504, 20_250_505, 20_250_506, 20_250_507
+EVALUATION, SOLVER, VALIDATION = 20_250_504, 20_250_505, 20_250_507
 
 
 def traced(tree: Any) -> bool:

@@ -65,9 +65,9 @@ class Ball(Domain):
         x, tol = self.as_coordinates(x, tol)
         return rules.namespace(x).linalg.norm(x - np.array(self.center, x.dtype), axis=-1), tol
 
-    def boundary(self, n, *, key=None, rule="monte-carlo") -> Points:
+    def boundary(self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None) -> Points:
         """n points on the sphere, with outward unit normals."""
-        return sample(self.boundary_pieces(), n, key, rule)
+        return sample(self.boundary_pieces(), n, key, rule, fresh, adaptive)
 
     def interior_pieces(self) -> Pieces:
         if self.dim == 1:
@@ -130,7 +130,7 @@ class BallPieces(Pieces):
         m = rules.per_axis(n / 8, 3)
         return m, 2 * m, max(1, round(n / (2 * m * m)))
 
-    def axis_rules(self, counts):
+    def axis_rules(self, counts, piece):
         d, radial = len(self.center), []
         if self.solid:
             squares, weights = rules.gauss_power(counts[0], d / 2 - 1)

@@ -58,12 +58,14 @@ class Box(Domain):
         outside = ((x < lower - tol) | (x > upper + tol)).any(axis=-1)
         return host.array(~outside & ((x <= lower + tol) | (x >= upper - tol)).any(axis=-1))
 
-    def boundary(self, n, *, key=None, rule="monte-carlo", faces: Sequence[Face] | None = None) -> Points:
+    def boundary(
+        self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, faces: Sequence[Face] | None = None
+    ) -> Points:
         """n points on the boundary, or on some of its faces, given as pairs (axis, "lower" or "upper").
 
         With a tuple n, Gauss rules take n[i] points along axis i on every face that extends along this axis.
         """
-        return sample(self.boundary_pieces(faces), n, key, rule)
+        return sample(self.boundary_pieces(faces), n, key, rule, fresh, adaptive)
 
     def interior_pieces(self) -> Pieces:
         return BoxPieces(self.lower, self.upper, (None,))

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
+from natgrad.domains.moving import ByResidual
 from natgrad.domains.pieces import Pieces, sample
 from natgrad.domains.points import Points
 
@@ -24,15 +25,24 @@ class Domain(eqx.Module):
 
     Rules, for interior and boundary alike:
 
-    - "monte-carlo": independent uniform points. It needs a `key`, and works under jit (n static) on every domain.
+    - "monte-carlo": independent uniform points. It needs a `key`, and works under jit (n static) on every domain. Where
+      points are drawn by rejection, the number of candidates is fixed by n, and enough but once in 10¹² draws; points
+      are then repeated.
     - "sobol": quasi-Monte Carlo, scrambled with a seed derived from `key`, or with a fixed seed without a key. It
       takes any n; powers of two are best. It works only outside jit.
-    - "gauss": product Gauss rules. They give the product nearest to n, for example m^d points on a box with
-      m = round(n^(1/d)). n may also be a tuple with the number of points along each axis. There is no key.
+    - "gauss": product Gauss rules, where the domain has them. They give the product nearest to n, for example m^d
+      points on a box with m = round(n^(1/d)). n may also be a tuple with the number of points along each axis. There is
+      no key.
+
+    Points are the same throughout a training, unless they are `fresh=True`, drawn anew at every step, or adaptive,
+    `adaptive=ng.ByResidual()`. Both take "monte-carlo" or "sobol".
 
     Weights are positive and sum to the measure of the set. Points have JAX's default float dtype.
     Domains are immutable, hashable and have no array leaves: a function may close over them, and jit accepts them.
     """
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self)))
 
     @property
     @abc.abstractmethod
@@ -57,19 +67,62 @@ class Domain(eqx.Module):
 
     @abc.abstractmethod
     def bounds(self) -> Bounds:
-        """The corners (lower, upper) of the smallest axis-parallel box around the domain."""
+        """The corners (lower, upper) of the smallest axis-parallel box around the domain; of a combination in space,
+        of one that may be larger."""
 
     def scale(self) -> float:
         """The largest absolute coordinate, which sets the size of round-off errors."""
         return max(abs(c) for corner in self.bounds() for c in corner)
 
     @abc.abstractmethod
-    def boundary(self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo") -> Points:
+    def boundary(
+        self,
+        n: int | Sequence[int],
+        *,
+        key: PRNGKeyArray | None = None,
+        rule: str = "monte-carlo",
+        fresh: bool = False,
+        adaptive: ByResidual | None = None,
+    ) -> Points:
         """n points on the boundary, with outward unit normals."""
 
-    def interior(self, n: int | Sequence[int], *, key: PRNGKeyArray | None = None, rule: str = "monte-carlo") -> Points:
+    def interior(
+        self,
+        n: int | Sequence[int],
+        *,
+        key: PRNGKeyArray | None = None,
+        rule: str = "monte-carlo",
+        fresh: bool = False,
+        adaptive: ByResidual | None = None,
+    ) -> Points:
         """n points in the domain."""
-        return dataclasses.replace(sample(self.interior_pieces(), n, key, rule), domain=self)
+        return dataclasses.replace(sample(self.interior_pieces(), n, key, rule, fresh, adaptive), domain=self)
+
+    def __sub__(self, other: Domain) -> Domain:
+        return self._combine("-", other)
+
+    def __or__(self, other: Domain) -> Domain:
+        return self._combine("|", other)
+
+    def __and__(self, other: Domain) -> Domain:
+        return self._combine("&", other)
+
+    def _combine(self, operation: str, other: Domain) -> Domain:
+        if not isinstance(other, Domain):
+            return NotImplemented
+        from natgrad.domains.combined import combine
+
+        return combine(operation, self, other)
+
+    def __mul__(self, other: Any) -> Domain:
+        from natgrad.domains.parameters import Parameters, Parametric
+
+        return Parametric(self, other) if isinstance(other, Parameters) else NotImplemented
+
+    @property
+    def cylinder(self) -> Any:
+        """What a domain that is a product has beside its `base`: an interval of time, or parameters; else None."""
+        return None
 
     @property
     def measure(self) -> float:

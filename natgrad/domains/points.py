@@ -54,6 +54,11 @@ class Points(eqx.Module):
         """The weighted sum of values given at the points."""
         return jnp.tensordot(self.weights, values, axes=1)
 
+    @property
+    def moving(self) -> bool:
+        """Whether some of the points are drawn anew during training, `fresh` or `adaptive`."""
+        return any(part.policy is not None for part in self.origin or ())
+
     def redraw(self, n: int, key: PRNGKeyArray) -> Points | None:
         """About n independent points of the same sets: each part gets its share of the points, and weights of the same
         sum. A Sobol sequence takes the place of a Gauss rule. None for points given or picked by hand."""
@@ -133,6 +138,7 @@ def _as_floats(values, name: str) -> Float[Array, "..."]:
         array = host.array(values)
     except (TypeError, ValueError):
         hint = ": draw some, by .interior(n, key=…)" if hasattr(values, "interior") else ""
+        hint = ": others at every step are domain.interior(n, key=…, fresh=True)" if callable(values) else hint
         raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}{hint}") from None
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise ValueError(f"{name} must be real, got {array.dtype}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import equinox as eqx
 import numpy as np
@@ -12,11 +11,10 @@ import numpy as np
 from natgrad.backend import host
 from natgrad.domains import rules
 from natgrad.domains.domain import Domain
-from natgrad.domains.pieces import Pieces, sample
+from natgrad.domains.pieces import Frozen, Pieces, sample
 from natgrad.domains.points import Points
+from natgrad.domains.simplices import Simplices
 from natgrad.domains.triangulate import check_simple, signed_area, triangulate
-
-Vertex = tuple[float, float]
 
 
 class Polygon(Domain):
@@ -69,18 +67,21 @@ class Polygon(Domain):
         t = ((offset * along).sum(axis=-1) / (along**2).sum(axis=-1)).clip(0, 1)
         return rules.namespace(x).linalg.norm(offset - t[..., None] * along, axis=-1).min(axis=-1)
 
-    def boundary(self, n, *, key=None, rule="monte-carlo", edges: Sequence[int] | None = None) -> Points:
+    def boundary(
+        self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, edges: Sequence[int] | None = None
+    ) -> Points:
         """n points on the boundary, or on the edges with the given numbers."""
-        return sample(self.boundary_pieces(edges), n, key, rule)
+        return sample(self.boundary_pieces(edges), n, key, rule, fresh, adaptive)
 
     def interior_pieces(self) -> Pieces:
-        return Triangles(tuple(tuple(self.vertices[i] for i in corners) for corners in self.triangles))
+        return Simplices(Frozen(np.array(self.vertices)[np.array(self.triangles)]))
 
     def boundary_pieces(self, edges: Sequence[int] | None = None) -> Pieces:
         a, b = self._ends(float)
         chosen = _check_edges(range(len(a)) if edges is None else edges, len(a))
-        starts, ends = (tuple(map(tuple, v[chosen].tolist())) for v in (a, b))
-        return Edges(starts, ends, float(np.sign(signed_area(a))))
+        tangents = np.sign(signed_area(a)) * (b - a)[chosen] / np.linalg.norm(b - a, axis=1)[chosen, None]
+        normals = np.stack([tangents[:, 1], -tangents[:, 0]], axis=1)
+        return Simplices(Frozen(np.stack([a[chosen], b[chosen]], axis=1)), Frozen(normals))
 
     def bounds(self):
         return tuple(map(min, zip(*self.vertices, strict=True))), tuple(map(max, zip(*self.vertices, strict=True)))
@@ -88,60 +89,6 @@ class Polygon(Domain):
     def _ends(self, dtype) -> tuple[np.ndarray, np.ndarray]:
         starts = np.array(self.vertices, dtype)
         return starts, np.roll(starts, -1, axis=0)
-
-
-@dataclass(frozen=True)
-class Triangles(Pieces):
-    """Triangles (p, 3, 2). The cube maps to v₀ + s ((1 - t)(v₁ - v₀) + t (v₂ - v₀)) with s = √u₀, t = u₁."""
-
-    corners: tuple[tuple[Vertex, ...], ...]
-
-    dim = 2
-    cube_dim = 2
-
-    @property
-    def measures(self) -> np.ndarray:  # type: ignore[override]
-        return np.array([signed_area(np.array(triangle)) for triangle in self.corners])
-
-    def place(self, piece, u):
-        xp = rules.namespace(u)
-        corners = xp.asarray(np.array(self.corners), u.dtype)[piece]
-        s, t = xp.sqrt(u[:, :1]), u[:, 1:]
-        return (1 - s) * corners[:, 0] + s * ((1 - t) * corners[:, 1] + t * corners[:, 2]), None
-
-    def axis_counts(self, n, piece):
-        return n if isinstance(n, tuple) else (rules.per_axis(n, 2),) * 2
-
-    def axis_rules(self, counts):
-        s, weights = rules.gauss_power(counts[0], 1.0)
-        return [(s**2, weights), rules.gauss_legendre(counts[1])]
-
-
-@dataclass(frozen=True)
-class Edges(Pieces):
-    """Segments from starts to ends, (p, 2) each, of a polygon of orientation +1 (counter-clockwise) or -1."""
-
-    starts: tuple[Vertex, ...]
-    ends: tuple[Vertex, ...]
-    orientation: float
-
-    dim = 1
-    cube_dim = 1
-
-    @property
-    def measures(self) -> np.ndarray:  # type: ignore[override]
-        return np.linalg.norm(np.subtract(self.ends, self.starts), axis=1)
-
-    def place(self, piece, u):
-        tangents = self.orientation * np.subtract(self.ends, self.starts) / self.measures[:, None]
-        normals = np.stack([tangents[:, 1], -tangents[:, 0]], axis=1)
-        starts, ends, normals = (
-            rules.namespace(u).asarray(np.array(v), u.dtype)[piece] for v in (self.starts, self.ends, normals)
-        )
-        return (1 - u) * starts + u * ends, normals
-
-    def axis_counts(self, n, piece):
-        return n if isinstance(n, tuple) else (n,)
 
 
 def _as_corners(vertices) -> np.ndarray:

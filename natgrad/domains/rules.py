@@ -7,6 +7,7 @@ the same three rules serve boxes, balls, polygons, their boundaries and space-ti
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -43,12 +44,19 @@ def sobol(n: int, k: int, seed: Sequence[int] = (0,)) -> Float[np.ndarray, "n k"
     return _open(u.astype(jnp.result_type(float)))
 
 
+def shifted(u: Float[Array | np.ndarray, "n k"], key: PRNGKeyArray) -> Float[Array | np.ndarray, "n k"]:
+    """Points of the cube moved together by a random vector, modulo 1; works under jit."""
+    return _open((u + host.numpy(host.uniform(key, u.shape[1:], u.dtype))) % 1)
+
+
+@functools.cache
 def gauss_legendre(m: int) -> Rule1D:
     """m points, exact for polynomials of degree 2m - 1."""
     nodes, weights = np.polynomial.legendre.leggauss(m)
     return (nodes + 1) / 2, weights / 2
 
 
+@functools.cache
 def gauss_power(m: int, power: float) -> Rule1D:
     """m points for ∫₀¹ f(s) (power + 1) s^power ds, exact for polynomials f of degree 2m - 1."""
     nodes, weights = scipy.special.roots_jacobi(m, 0.0, power)

@@ -9,7 +9,7 @@ import equinox as eqx
 from natgrad.backend import host
 from natgrad.domains.box import Box, Face
 from natgrad.domains.domain import Domain
-from natgrad.domains.pieces import Cylinder, Pieces, Slice, sample
+from natgrad.domains.pieces import Pieces, Product, Slice, sample
 from natgrad.domains.points import Points
 from natgrad.options import checked
 
@@ -34,8 +34,8 @@ class Interval(Domain):
     def __repr__(self) -> str:
         return f"Interval({self.a}, {self.b})"
 
-    def __mul__(self, domain: Domain) -> SpaceTime:
-        return SpaceTime(self, domain) if isinstance(domain, Domain) else NotImplemented
+    def __mul__(self, other):
+        return SpaceTime(self, other) if isinstance(other, Domain) else super().__mul__(other)
 
     @property
     def dim(self) -> int:
@@ -47,9 +47,11 @@ class Interval(Domain):
     def on_boundary(self, x, tol=None):
         return self._box().on_boundary(x, tol)
 
-    def boundary(self, n=2, *, key=None, rule="monte-carlo", faces: Sequence[Face] | None = None) -> Points:
+    def boundary(
+        self, n=2, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, faces: Sequence[Face] | None = None
+    ) -> Points:
         """The two ends, or one of them, with weight 1 each, for every n and rule."""
-        return self._box().boundary(n, key=key, rule=rule, faces=faces)
+        return self._box().boundary(n, key=key, rule=rule, fresh=fresh, adaptive=adaptive, faces=faces)
 
     def interior_pieces(self) -> Pieces:
         return self._box().interior_pieces()
@@ -81,7 +83,11 @@ class SpaceTime(Domain):
     def __init__(self, time: Interval, space: Domain):
         if not isinstance(time, Interval):
             raise ValueError(f"the time of a SpaceTime must be an Interval, got {time!r}")
-        if not isinstance(space, Domain) or isinstance(space, SpaceTime):
+        if (
+            not isinstance(space, Domain)
+            or isinstance(getattr(space, "base", space), SpaceTime)
+            or isinstance(space, SpaceTime)
+        ):
             raise ValueError(f"the space of a SpaceTime must be a domain without time, got {space!r}")
         self.time, self.space = time, space
 
@@ -100,27 +106,42 @@ class SpaceTime(Domain):
         x, tol = self.as_coordinates(x, tol)
         return _both(self.time.contains(x[..., :1], tol), self.space.on_boundary(x[..., 1:], tol))
 
-    def boundary(self, n, *, key=None, rule="monte-carlo", **part) -> Points:
+    def boundary(self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, **part) -> Points:
         """n points on the lateral boundary I × ∂Ω, with normals (0, ν).
 
         `part` is the argument by which the space domain chooses a part of its boundary, in its own numbering of
         axes: `faces=` for boxes and `edges=` for polygons.
         """
-        return sample(self.boundary_pieces(**part), n, key, rule)
+        return sample(self.boundary_pieces(**part), n, key, rule, fresh, adaptive)
 
-    def initial(self, n, *, key=None, rule="monte-carlo") -> Points:
+    def initial(self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None) -> Points:
         """n points at the first time, with weights that sum to |Ω|."""
-        return sample(Slice(self.time.a, self.space.interior_pieces()), n, key, rule)
+        return sample(Slice(self.space.interior_pieces(), self.time.a), n, key, rule, fresh, adaptive)
 
-    def final(self, n, *, key=None, rule="monte-carlo") -> Points:
+    def final(self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None) -> Points:
         """n points at the last time, with weights that sum to |Ω|."""
-        return sample(Slice(self.time.b, self.space.interior_pieces()), n, key, rule)
+        return sample(Slice(self.space.interior_pieces(), self.time.b), n, key, rule, fresh, adaptive)
 
     def interior_pieces(self) -> Pieces:
-        return Cylinder(self.time.a, self.time.b, self.space.interior_pieces())
+        return self._over_time(self.space.interior_pieces())
 
     def boundary_pieces(self, **part) -> Pieces:
-        return Cylinder(self.time.a, self.time.b, self.space.boundary_pieces(**part))
+        return self._over_time(self.space.boundary_pieces(**part))
+
+    @property
+    def cylinder(self):
+        return self.time
+
+    @property
+    def base(self) -> Domain:
+        return self.space
+
+    def over(self, base: Domain) -> SpaceTime:
+        """The cylinder of the same time over another base."""
+        return SpaceTime(self.time, base)
+
+    def _over_time(self, base: Pieces) -> Pieces:
+        return Product(base, (self.time.a,), (self.time.b,), first=True)
 
     def bounds(self):
         (start, end), (lower, upper) = self.time.bounds(), self.space.bounds()

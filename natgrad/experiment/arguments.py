@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+OUTPUT = "--output", "--force"  # how the command line says where to write, and what to write over
+
 Problem = Annotated[str, typer.Argument(help="The problem to solve. `natgrad list` shows all of them.")]
 Optimizer = Annotated[str, typer.Option(help="The optimizer. `natgrad list` shows all of them.")]
 Preset = Annotated[
@@ -34,11 +36,22 @@ Out = Annotated[
 ]
 Target = Annotated[float | None, typer.Option(help="Stop when the relative H¹ error is this small.")]
 Limit = Annotated[float | None, typer.Option(help="Stop after this many seconds of stepping.")]
+Windows = Annotated[
+    str | None,
+    typer.Option(
+        help="March through time by windows, a network each: their number, times separated by commas, or auto. "
+        "The steps are those of each window."
+    ),
+]
 Every = Annotated[int | None, typer.Option(help="Evaluate the error once in this many iterations.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors, and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Delete the run that natgrad made in the folder, and start over.")]
 Overwrite = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Plots = Annotated[bool, typer.Option(help="Draw pictures when the run ends.")]
+Log = Annotated[
+    str | None,
+    typer.Option(help="Log every step, in the folder of the run: tensorboard, wandb (offline) or mlflow, or several."),
+]
 Cache = Annotated[bool, typer.Option(help="Keep compiled programs in your cache folder for the next run.")]
 Devices = Annotated[
     int | None,
@@ -59,3 +72,21 @@ Pictures = Annotated[
 Runs = Annotated[
     list[Path], typer.Argument(help="Folders of runs, folders that have them inside, or archives of them (.tar.xz).")
 ]
+Movie = Annotated[
+    Path | None, typer.Option(help="Draw the fields of one run over time, and nothing else: u.gif, or u.mp4 by ffmpeg.")
+]
+Times = Annotated[
+    str | None, typer.Option(help="How many times, evenly spread, such as 20, or which ones: 0.0,0.5,1.0.")
+]
+
+
+def parse_times(text: str | None) -> int | list[float] | None:
+    """What --times says: a number of times, or times."""
+    if text is None:
+        return None
+    try:
+        return int(text) if text.strip().isdigit() else [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--times takes a number of times or a list, such as 20 or 0.0,0.5,1.0, got {text!r}"
+        ) from None

@@ -1,17 +1,15 @@
 """Checkpoints: parameters and solver state in a file that is whole or not there, and never costs more than it may.
 
-    natgrad checkpoint 1
-    SHA-256 of all that follows
-    {"step", "time", "status", "fingerprint", "history": {"bytes", "sha256"}, "config"}
-    an .npz of the leaves, in the order of jax.tree.leaves
+The format is that of all that natgrad saves (`natgrad.storage.container`), with the header
 
-`config` is a copy of config.json. The last two are kept, so that one is left where the other is damaged; files that
-the run did not write are left alone, whatever their names. Writing is paced: a checkpoint is due once all of them
-together, this one included, have taken less than 2 % of the time spent stepping (the first is written at once).
+    {"step", "time", "status", "fingerprint", "history": {"bytes", "sha256"}, "config"}
+
+and the leaves in the order of jax.tree.leaves. `config` is a copy of config.json. The last two are kept, so that one is
+left where the other is damaged; files that the run did not write are left alone, whatever their names. Writing is
+paced: a checkpoint is due once all of them together, this one included, have taken less than 2 % of the time spent
+stepping (the first is written at once).
 """
 
-import hashlib
-import io
 import json
 import time
 from collections.abc import Iterable
@@ -21,18 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from natgrad.experiment.files import dumps
 from natgrad.experiment.folder import Folder
+from natgrad.storage import container
+from natgrad.storage.container import LONGEST
 
-MAGIC = b"natgrad checkpoint 1\n"
 KEEP = 2
 SHARE = 0.02  # of the stepping time
 HOME = "checkpoint"  # the folder in the run's
-LONGEST = 2**20  # bytes of a header
 
 
 @dataclass(frozen=True)
@@ -66,13 +62,12 @@ class Writer:
         assert self.folder is not None
         started = time.perf_counter()
         header = {"step": step, "time": clock, "status": status, "fingerprint": self.record["fingerprint"]}
-        line = dumps({**header, "history": history, "config": self.record}).encode() + b"\n"
-        payload = pack(tree)
-        checksum = hashlib.sha256(line)
-        checksum.update(payload)
+        if "windows" in self.record:  # a tuple of parameters, one entry a window
+            header["windows"] = len(tree[0])
+        header |= {"history": history, "config": self.record}
         name = self._name(step)
         self.folder.claim(f"{HOME}/{name}", instead_of=[entry for entry in self.folder.files if entry.startswith(HOME)])
-        self.folder.write(f"{HOME}/{name}", MAGIC, checksum.hexdigest(), "\n", line, payload)
+        self.folder.write(f"{HOME}/{name}", *container.parts("checkpoint", header, pack(tree)))
         self.kept = [name, *(other for other in self.kept if other != name)]
         self.folder.remove(f"{HOME}/{old}" for old in self.kept[KEEP:])
         del self.kept[KEEP:]
@@ -107,66 +102,36 @@ def _step(path: Path) -> int:
 
 def pack(tree: PyTree) -> memoryview:
     """The leaves of a tree; random keys by their data."""
-    buffer = io.BytesIO()
-    np.savez(buffer, *[np.asarray(_data(leaf)) for leaf in jax.tree.leaves(tree)])
-    return buffer.getbuffer()
+    return container.pack(jax.tree.leaves(tree))
 
 
 def load(path: Path, fingerprint: str, like: PyTree) -> Checkpoint:
-    """A checkpoint with the structure of `like`; ValueError, in one line, where it is damaged or of another run."""
+    """A checkpoint with the structure of `like`, or of `like(header)`; ValueError, in one line, where it is damaged or
+    of another run."""
     header, arrays = _open(path, fingerprint)
     told = {name: header[name] for name in ("step", "time", "status", "history")}
-    return Checkpoint(**told, tree=_restore(path, arrays, like))
+    return Checkpoint(**told, tree=container.fit(path.name, arrays, like(header) if callable(like) else like))
 
 
 def load_first(path: Path, fingerprint: str, like: PyTree) -> PyTree:
     """The first part alone of the tree that was saved: of (parameters, state) the parameters."""
-    _, arrays = _open(path, fingerprint)
-    return _restore(path, arrays[: len(jax.tree.leaves(like))], like)
+    header, arrays = _open(path, fingerprint)
+    like = like(header) if callable(like) else like
+    return container.fit(path.name, arrays[: len(jax.tree.leaves(like))], like)
 
 
 def unpack(payload: bytes | memoryview, like: PyTree) -> PyTree:
     """What `pack` made a tree of the structure of `like` into."""
-    with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
-        return _restore(Path("checkpoint"), [arrays[f"arr_{i}"] for i in range(len(arrays.files))], like)
+    return container.fit("checkpoint", container.unpack(payload), like)
+
+
+def read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The header and the payload, checked."""
+    return container.read(path, "checkpoint")[1:]
 
 
 def _open(path: Path, fingerprint: str) -> tuple[dict[str, Any], list[np.ndarray]]:
     header, payload = read(path)
     if header.get("fingerprint") != fingerprint:
         raise ValueError(f"{path.name} belongs to another run: its fingerprint differs")
-    with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
-        return header, [arrays[f"arr_{i}"] for i in range(len(arrays.files))]
-
-
-def _restore(path: Path, values: list[np.ndarray], like: PyTree) -> PyTree:
-    leaves, structure = jax.tree.flatten(like)
-    if [(v.shape, v.dtype) for v in values] != [(np.shape(_data(a)), _data(a).dtype) for a in leaves]:
-        raise ValueError(f"{path.name} does not fit: its arrays have other shapes than this run's")
-    restored = [
-        jax.random.wrap_key_data(jnp.asarray(v), impl=jax.random.key_impl(a)) if _is_key(a) else jnp.asarray(v)
-        for a, v in zip(leaves, values, strict=True)
-    ]
-    return jax.tree.unflatten(structure, restored)
-
-
-def read(path: Path) -> tuple[dict[str, Any], bytes]:
-    """The header and the payload, checked."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path.name} cannot be read: {error.strerror}") from None
-    checksum, _, body = data.removeprefix(MAGIC).partition(b"\n")
-    if not data.startswith(MAGIC) or hashlib.sha256(body).hexdigest().encode() != checksum:
-        raise ValueError(f"{path.name} is damaged: its checksum does not match")
-    header, _, payload = body.partition(b"\n")
-    return json.loads(header), payload
-
-
-def _is_key(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _data(leaf: Any) -> Any:
-    leaf = jnp.asarray(leaf) if not hasattr(leaf, "dtype") else leaf
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+    return header, container.unpack(payload)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -18,17 +18,19 @@ from jaxtyping import PRNGKeyArray
 from natgrad import zoo
 from natgrad.backend.parallel import devices, shard
 from natgrad.experiment import optimizers
-from natgrad.experiment.files import plain
 from natgrad.experiment.settings import parse, split
 from natgrad.gramian.choose import available_memory, size_in_words
-from natgrad.optim.balance import balance
+from natgrad.optim.resample import complete
 from natgrad.options import size
-from natgrad.problem import Problem
+from natgrad.problem import Evolution, Problem
+from natgrad.stages.times import course, parse_times
+from natgrad.storage.files import plain
 from natgrad.zoo.registry import suggest
 
 FORMAT = 1  # of config.json
 EVALUATIONS = 200  # of the error in the course of a run, about, where nothing else is asked for
 IDENTITY = ("problem", "optimizer", "recipe", "preset", "seed", "evaluate_every", "options", "dtype")
+IDENTITY_OF_WINDOWS = ("windows", "steps")  # a window that has ended takes no more steps
 MAX_SEED = 2**63 - 1
 LAST = 2**32 - 1  # a key folded in with it is no key that a problem splits off
 
@@ -62,12 +64,14 @@ class Config:
     settings: tuple[str, ...] = ()
     devices: int | None = None
     memory: str | None = None
+    windows: str | None = None
 
     @property
     def folder(self) -> str:
         """Where the run goes by default."""
         recipe = "" if self.recipe == "default" else f"-{self.recipe}"
-        changed = "".join(f"-{key.rpartition('.')[2]}={value}" for key, value in map(split, self.settings))
+        changed = "" if self.windows is None else f"-windows={self.windows}"
+        changed += "".join(f"-{key.rpartition('.')[2]}={value}" for key, value in map(split, self.settings))
         name = f"{self.optimizer}{recipe}-{self.preset}{changed}-seed{self.seed}"
         return f"runs/{self.problem}/{''.join(c if c.isalnum() or c in '-=._+' else '_' for c in name)}"
 
@@ -75,7 +79,7 @@ class Config:
         """The command line that repeats it."""
         words = ["natgrad", "run", self.problem, "--optimizer", self.optimizer, "--preset", self.preset]
         words += ["--recipe", self.recipe, "--seed", str(self.seed)]
-        for name in ("steps", "evaluate_every", "target_error", "time_limit", "devices", "memory"):
+        for name in ("steps", "evaluate_every", "target_error", "time_limit", "windows", "devices", "memory"):
             if getattr(self, name) is not None:
                 words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
         return words + [word for setting in self.settings for word in ("--set", setting)]
@@ -90,6 +94,7 @@ class Prepared:
     problem: Problem
     solver: Any
     rows: int  # those that fill up the devices aside
+    evolution: Callable | None = None  # of windows of time, of which `problem` is the first
 
 
 def prepare(config: Config, known: dict[str, Any] | None = None, share: int = 1) -> Prepared:
@@ -99,22 +104,22 @@ def prepare(config: Config, known: dict[str, Any] | None = None, share: int = 1)
     """
     known = known or {}
     solver, record = resolve(config, known)
-    problem = _build(config, record["options"]["problem"])
+    mesh = devices(config.devices) if config.devices is not None or jax.process_count() > 1 else None
+    evolution, problem = _build(config, record, mesh)
     if record["target_error"] is not None and problem.norms is None:
         raise ValueError(f"--target-error needs an exact solution, and {config.problem} has none")
-    mesh = devices(config.devices) if config.devices is not None or jax.process_count() > 1 else None
     rows, problem = problem.num_rows, problem if mesh is None else shard(problem, mesh)
     budget = _budget(config.memory, problem, share)
     solver = optimizers.planned(solver, problem, budget, known.get("plan"))
     record |= {"format": FORMAT, "plan": optimizers.record_of(solver)}
     record = plain(_finite(record)) | {"dtype": str(problem.dtype)}
-    solver = balance(solver, problem)
+    solver = complete(solver, problem)
     record |= {"devices": 1 if mesh is None else mesh.size, "processes": jax.process_count(), "memory": config.memory}
     record["fingerprint"] = fingerprint(record)
     limits = {name: record[name] for name in ("steps", "evaluate_every", "target_error", "time_limit")}
     record["command"] = replace(config, **limits).command()
     record["versions"] = versions()
-    return Prepared(config, record, problem, solver, rows)
+    return Prepared(config, record, problem, solver, rows, evolution)
 
 
 def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -150,6 +155,9 @@ def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]
         "set": list(config.settings),
         "norm": benchmark.norm,
     }
+    if (windows := preset.windows if config.windows is None else parse_times(config.windows)) is not None:
+        benchmark.marched()
+        record["windows"] = windows
     return solver, record
 
 
@@ -161,12 +169,14 @@ def asked(config: Config) -> dict[str, Any]:
 def fingerprint(record: dict[str, Any]) -> str:
     """SHA-256 of what shapes the parameters and the history, the length of the run aside."""
     identity = {name: record.get(name) for name in (*IDENTITY, "plan")}
+    identity |= {name: record.get(name) for name in IDENTITY_OF_WINDOWS if "windows" in record}
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def difference(record: dict[str, Any], other: dict[str, Any]) -> str | None:
     """The first thing in which two runs differ, in words; None where the one can go on where the other stopped."""
-    for name in IDENTITY:
+    more = IDENTITY_OF_WINDOWS if "windows" in record or "windows" in other else ()
+    for name in (*IDENTITY, *more):
         ours, theirs = record.get(name), other.get(name)
         if ours != theirs and name == "options":
             for group in ("problem", "solver"):
@@ -241,11 +251,32 @@ def _budget(memory: str | None, problem: Problem, share: int) -> int | None:
     return budget - held
 
 
-def _build(config: Config, options: dict[str, Any]) -> Problem:
-    """The problem; numbers no problem can be built with are the user's mistake, in one line."""
-    benchmark = zoo.get(config.problem)
+@dataclass(frozen=True)
+class Spread:
+    """An evolution equation whose windows are spread over devices."""
+
+    evolution: Evolution
+    mesh: Any
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.evolution.interval
+
+    def __call__(self, t0: float, t1: float, start: Callable | None) -> Problem:
+        return shard(self.evolution(t0, t1, start), self.mesh)
+
+
+def _build(config: Config, record: dict[str, Any], mesh: Any) -> tuple[Callable | None, Problem]:
+    """The evolution equation, where there are windows, and the problem, or the first one, on one device; numbers no
+    problem can be built with are the user's mistake, in one line."""
+    benchmark, options = zoo.get(config.problem), record["options"]["problem"]
     try:
-        return benchmark.build(keys(config.seed).problem, **options)
+        if "windows" not in record:
+            return None, benchmark.build(keys(config.seed).problem, **options)
+        evolution = benchmark.marched()(keys(config.seed).problem, **options)
+        first = course(evolution, record["windows"], record["steps"], None, None).next([])
+        assert first is not None
+        return evolution if mesh is None else Spread(evolution, mesh), first.build(None)
     except (ValueError, TypeError, ZeroDivisionError) as error:
         reason = (str(error).strip() or repr(error)).splitlines()[0]
         given = f" with {', '.join(config.settings)}" if config.settings else ""

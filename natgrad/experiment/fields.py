@@ -32,16 +32,21 @@ class Panel:
 
 def panels(run: Run) -> list[list[Panel]]:
     """A row a field (and a slice): solution, and where there is an exact one, that and the difference."""
-    problem, params = run.restore()
     view = zoo.get(run.problem).fields(run.config["options"]["problem"])
-    network = problem.network(params)
+    network = run.function()
     held = {name: float(view.at[name]) for name in view.coordinates if name in view.at}
     rows = []
     for at in _slices(view, held):
         for name, (select, exact) in view.fields.items():
             where = ", ".join(f"{key} = {value:.3g}" for key, value in at.items())
-            rows.append(_row(view, at, name, where, select(network), exact))
+            rows.append(row(view, at, name, where, many(select(network)), None if exact is None else many(exact)))
     return rows
+
+
+def many(f: Callable) -> Callable[[np.ndarray], np.ndarray]:
+    """The numbers (n,) that a function of one point gives at points (n, d), compiled once for each n."""
+    run = jax.jit(lambda x: jax.lax.map(lambda p: jnp.reshape(f(p), ()), x, batch_size=2048))
+    return lambda points: np.array(run(jnp.asarray(points)))
 
 
 def _slices(view: zoo.Picture, held: dict[str, float]) -> list[dict[str, float]]:
@@ -53,21 +58,21 @@ def _slices(view: zoo.Picture, held: dict[str, float]) -> list[dict[str, float]]
     return [{**held, first: low + share * (high - low)} for share in SLICES]
 
 
-def _row(
+def row(
     view: zoo.Picture, at: dict[str, float], name: str, where: str, u: Callable, exact: Callable | None
 ) -> list[Panel]:
+    """Solution, exact solution and difference, functions of many points, where some coordinates are fixed."""
     free = [i for i, coordinate in enumerate(view.coordinates) if coordinate not in at]
     lines = [np.linspace(float(view.lower[i]), float(view.upper[i]), SIZE) for i in free]
     mesh = np.meshgrid(*lines, indexing="xy")
     points = np.empty((mesh[0].size, len(view.coordinates)))
     for i, coordinate in enumerate(view.coordinates):
         points[:, i] = mesh[free.index(i)].ravel() if i in free else at[coordinate]
-    x = jnp.asarray(points)
-    keep = None if view.inside is None else np.asarray(jax.vmap(view.inside)(x)).reshape(mesh[0].shape)
+    keep = None if view.inside is None else np.asarray(jax.vmap(view.inside)(jnp.asarray(points)))
+    keep = None if keep is None else keep.reshape(mesh[0].shape)
 
     def on_grid(f: Callable) -> np.ndarray:
-        values = np.array(jax.jit(lambda x: jax.lax.map(lambda p: jnp.reshape(f(p), ()), x, batch_size=2048))(x))
-        values = values.reshape(mesh[0].shape)
+        values = f(points).reshape(mesh[0].shape)
         return values if keep is None else np.where(keep, values, np.nan)
 
     ours = on_grid(u)
@@ -85,10 +90,10 @@ def _row(
         colours = around_zero(values) if signed else limits
         return Panel(title, labels, lines[0], lines[1] if len(lines) > 1 else None, values, colours, signed, aspect)
 
-    row = [panel(f"{name}{place}", ours)]
+    found = [panel(f"{name}{place}", ours)]
     if theirs is not None:
-        row += [panel(f"exact {name}{place}", theirs), panel("difference", ours - theirs, signed=True)]
-    return row
+        found += [panel(f"exact {name}{place}", theirs), panel("difference", ours - theirs, signed=True)]
+    return found
 
 
 def robust(values: np.ndarray) -> tuple[float, float]:

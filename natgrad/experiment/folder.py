@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from natgrad.experiment.files import read_json, write, write_json
+from natgrad.storage.files import read_json, write, write_json
 
 MARKER = "natgrad.json"
 LOCK = ".natgrad.lock"

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from natgrad.experiment.files import dumps, named
+from natgrad.storage.files import dumps, named
 
 KEYS = ("step", "time", "loss", "errors", "mu", "rank", "inner_iterations", "inner_residual", "step_size")
 

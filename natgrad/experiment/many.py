@@ -45,23 +45,37 @@ def parse_list(option: str, text: str) -> list[str]:
 
 
 def train_all(
-    configs: Sequence[Config], folders: Sequence[Path], *, resume: bool, force: bool, quiet: bool, plots: bool
+    configs: Sequence[Config],
+    folders: Sequence[Path],
+    *,
+    resume: bool,
+    force: bool,
+    quiet: bool,
+    plots: bool,
+    log: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """The results of all runs; every folder is checked before the first run starts. An interruption ends the series."""
     for config, folder in zip(configs, folders, strict=True):
         by_first(partial(_look, folder, resume, force))
         resolve(config, {})
-    return [*_train(configs, folders, [resume] * len(configs), force, quiet, plots)]
+    return [*_train(configs, folders, [resume] * len(configs), force, quiet, plots, log)]
 
 
 def train_together(
-    configs: Sequence[Config], folders: Sequence[Path], *, resume: bool, force: bool, quiet: bool, plots: bool
+    configs: Sequence[Config],
+    folders: Sequence[Path],
+    *,
+    resume: bool,
+    force: bool,
+    quiet: bool,
+    plots: bool,
+    log: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """As `train_all`, all of them by one program; pictures come when all have ended."""
     voice = voices(quiet)
     seeds = ", ".join(str(config.seed) for config in configs)
     voice["say"](f"{configs[0].optimizer}, seeds {seeds}{''.join(', ' + s for s in configs[0].settings)}")
-    results = run_together(configs, folders, resume=resume, force=force, **voice)
+    results = run_together(configs, folders, resume=resume, force=force, log=log, **voice)
     stopped = any(result["status"] == "interrupted" for result in results)
     for folder, result in zip(folders, results, strict=True):
         present(folder, result, quiet=quiet, plots=plots and not stopped)
@@ -109,13 +123,20 @@ def _exists(config: Config, folder: Path) -> bool:
 
 
 def _train(
-    configs: Sequence[Config], folders: Sequence[Path], modes: Sequence[bool], force: bool, quiet: bool, plots: bool
+    configs: Sequence[Config],
+    folders: Sequence[Path],
+    modes: Sequence[bool],
+    force: bool,
+    quiet: bool,
+    plots: bool,
+    log: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     say = speaker(quiet or not first())
     results: list[dict[str, Any]] = []
     for config, folder, resume in zip(configs, folders, modes, strict=True):
         say(f"{config.optimizer}, seed {config.seed}{''.join(', ' + s for s in config.settings)}")
-        results.append(train_one(config, folder, resume=resume, force=force and not resume, quiet=quiet, plots=plots))
+        again = force and not resume
+        results.append(train_one(config, folder, resume=resume, force=again, quiet=quiet, plots=plots, log=log))
         if results[-1]["status"] == "interrupted":
             break
     return results

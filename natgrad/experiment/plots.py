@@ -134,29 +134,40 @@ def weights(groups: Sequence[Group], path: Path) -> Path:
 
 def picture(rows: Sequence[Sequence[Panel]], title: str, path: Path) -> Path:
     """Solution, exact solution and error, a row a field or a slice."""
+    figure, _ = drawn(rows, title)
+    return _save(figure, path)
+
+
+def drawn(rows: Sequence[Sequence[Panel]], title: str) -> tuple[Any, list[Any]]:
+    """A figure of panels, and what is drawn in each: a curve or colours."""
     columns = max(len(row) for row in rows)
     figure, axes = _subplots(len(rows), columns, (3.6 * columns + 0.4, 3.0 * len(rows) + 0.4), squeeze=False)
+    shown = []
     for row, line in zip(rows, axes, strict=True):
         for axis in line[len(row) :]:
             axis.axis("off")
         for panel, axis in zip(row, line, strict=False):
-            if panel.values.ndim == 1:
-                axis.plot(panel.x, panel.values, color=COLORS[0])
-            else:
-                low, high = panel.limits
-                mesh = axis.pcolormesh(
-                    panel.x, panel.y, panel.values, cmap="RdBu_r" if panel.signed else "viridis", shading="auto",
-                    rasterized=True, vmin=low, vmax=high,
-                )  # fmt: skip
-                bar = figure.colorbar(mesh, ax=axis, shrink=0.9, extend=beyond(panel.values, panel.limits))
-                if panel.signed:
-                    bar.formatter.set_powerlimits((-2, 2))
-                axis.set_aspect("equal" if 0.3 < panel.aspect < 3 else "auto")
+            shown.append(_panel(figure, axis, panel))
             axis.set_title(panel.title, fontsize=10)
             axis.set_xlabel(panel.labels[0])
             axis.set_ylabel(panel.labels[1])
     figure.suptitle(title)
-    return _save(figure, path)
+    return figure, shown
+
+
+def _panel(figure: Any, axis: Any, panel: Panel) -> Any:
+    if panel.values.ndim == 1:
+        return axis.plot(panel.x, panel.values, color=COLORS[0])[0]
+    low, high = panel.limits
+    mesh = axis.pcolormesh(
+        panel.x, panel.y, panel.values, cmap="RdBu_r" if panel.signed else "viridis", shading="auto", rasterized=True,
+        vmin=low, vmax=high,
+    )  # fmt: skip
+    bar = figure.colorbar(mesh, ax=axis, shrink=0.9, extend=beyond(panel.values, panel.limits))
+    if panel.signed:
+        bar.formatter.set_powerlimits((-2, 2))
+    axis.set_aspect("equal" if 0.3 < panel.aspect < 3 else "auto")
+    return mesh
 
 
 def spectra(steps: Sequence[int], values: np.ndarray, title: str, path: Path) -> Path:
@@ -268,7 +279,7 @@ def _finish(figure: Any, first: Any, groups: Sequence[Group], path: Path) -> Pat
 def _save(figure: Any, path: Path) -> Path:
     import io
 
-    from natgrad.experiment.files import write
+    from natgrad.storage.files import write
 
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)

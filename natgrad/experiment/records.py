@@ -11,7 +11,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from natgrad.experiment.files import write
+from natgrad.storage.files import write
 
 SUFFIX = ".tar.xz"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import FORMAT, fingerprint
-from natgrad.experiment.files import read_json
 from natgrad.experiment.journal import matches
+from natgrad.storage.files import read_json
 
 NUMBER = (int, float)
 NEEDED: dict[str, Any] = {
@@ -22,7 +22,8 @@ NEEDED: dict[str, Any] = {
 NEEDED_MORE: dict[str, Any] = {
     "plan": dict,
     "target_error": (*NUMBER, NoneType), "time_limit": (*NUMBER, NoneType), "dtype": str, "norm": str, "devices": int,
-    "processes": int, "together": int, "memory": (str, NoneType), "command": list, "versions": dict,
+    "processes": int, "together": int, "windows": (int, str, list), "memory": (str, NoneType), "command": list,
+    "versions": dict,
 }  # fmt: skip
 RESULT: dict[str, Any] = {
     "status": str, "steps": int, "time": NUMBER, "loss": (*NUMBER, NoneType), "errors": dict, "parameters": int,

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from natgrad.experiment.files import dumps
 from natgrad.experiment.plots import curve, logarithmic, picture, plateau_dot, styles
 from natgrad.experiment.runs import Group, Run, group
 from natgrad.experiment.tables import caption, remarks, seconds
+from natgrad.storage.files import dumps
 
 POINTS = 400  # of a curve at most
 QUANTITIES = {

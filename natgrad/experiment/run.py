@@ -18,15 +18,16 @@ from natgrad.backend.parallel import by_first, by_first_alone
 from natgrad.diagnosis import diagnose
 from natgrad.experiment import checkpoint as checkpoints
 from natgrad.experiment.config import Config, Prepared, difference, keys, prepare
-from natgrad.experiment.files import dumps
 from natgrad.experiment.folder import Folder, held
 from natgrad.experiment.journal import Journal, matches, read
 from natgrad.experiment.recovery import proven, readable, recover, result_of
 from natgrad.experiment.statuses import FINAL, PAUSED
 from natgrad.experiment.summary import summary
 from natgrad.experiment.training import Opened, train
+from natgrad.interop.trackers import by_names
 from natgrad.many import check_alike, taken_at_once
 from natgrad.solve import History, Solution
+from natgrad.storage.files import dumps
 
 FILES = ("config.json", "history.jsonl", "result.json")
 Say = Callable[[str], None]
@@ -46,12 +47,13 @@ def run(
     quiet: bool = False,
     say: Say = print,
     warn: Say = warn,
+    log: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Trains, and returns what result.json holds. ValueError, before anything is written, where the input is wrong.
 
-    `say` tells what happens, `warn` what is wrong, whether `quiet` or not.
+    `say` tells what happens, `warn` what is wrong, whether `quiet` or not; `log` names trackers.
     """
-    return run_together([config], [folder], resume=resume, force=force, quiet=quiet, say=say, warn=warn)[0]
+    return run_together([config], [folder], resume=resume, force=force, quiet=quiet, say=say, warn=warn, log=log)[0]
 
 
 def run_together(
@@ -63,6 +65,7 @@ def run_together(
     quiet: bool = False,
     say: Say = print,
     warn: Say = warn,
+    log: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """As `run`, for several runs of one shape (seeds, say), by `natgrad.solve_many`; each has its own folder.
 
@@ -72,6 +75,7 @@ def run_together(
         raise ValueError("--resume goes on with a run and --force starts it over: give one of the two")
     tell = [_named(config, configs, say, warn) for config in configs]
     share = len(configs) if taken_at_once(len(configs)) else 1
+    trackers = {Path(folder): by_names(log, Path(folder)) for folder in folders}
     with ExitStack() as stack:
         found = [
             look(stack, config, Path(folder), share, resume, force, *told)
@@ -81,7 +85,7 @@ def run_together(
         check_together([one for one in left if not one.complete])
         count = sum(not one.complete for one in left)
         together = len(configs) if taken_at_once(count) else None
-        pairs = [(one, stack.enter_context(opened(one, together))) for one in left]
+        pairs = [(one, stack.enter_context(opened(one, together, trackers[one.folder]))) for one in left]
         for one, files in pairs:
             if one.complete:
                 close(one, files, one.start)
@@ -119,7 +123,9 @@ class Found:
     @property
     def complete(self) -> bool:
         """Whether nothing is left to do but to write the result."""
-        return self.start is not None and over(self.start, self.prepared.record, self.known)
+        if self.start is None or self.prepared.evolution is not None:  # of windows the march knows
+            return False
+        return over(self.start, self.prepared.record, self.known)
 
 
 def look(
@@ -142,6 +148,8 @@ def look(
 
 def check_together(runs: Sequence[Found]) -> None:
     """ValueError where runs differ in more than their arrays and their lengths."""
+    if len(runs) > 1 and any(one.prepared.evolution is not None for one in runs):
+        raise ValueError("runs with windows of time are trained one after the other: leave --together out")
     said = [
         {"--evaluate-every": record["evaluate_every"], "--target-error": record["target_error"], **record["plan"]}
         for record in (one.prepared.record for one in runs)
@@ -157,7 +165,7 @@ def check_together(runs: Sequence[Found]) -> None:
 
 
 @contextmanager
-def opened(one: Found, together: int | None) -> Iterator[Opened]:
+def opened(one: Found, together: int | None, trackers: Sequence[Any]) -> Iterator[Opened]:
     """The run with its files open; where so many were started to be taken at once, config.json says it ever after."""
     record, before = one.prepared.record, (one.known or {}).get("together")
     if number := before if one.complete or together is None else together:
@@ -165,7 +173,7 @@ def opened(one: Found, together: int | None) -> Iterator[Opened]:
     journal = by_first_alone(lambda: open_files(one.home, record, one.length, fresh=one.known is None))
     try:
         writer = checkpoints.Writer(one.home, record, one.kept)
-        yield Opened(one.prepared, one.key, one.start, journal, writer)
+        yield Opened(one.prepared, one.key, one.start, journal, writer, trackers)
     finally:
         if journal is not None:
             journal.close()
@@ -232,7 +240,8 @@ def finished(folder: Path, record: dict[str, Any], known: dict[str, Any], warn: 
 
 def over(ended: Any, record: dict[str, Any], known: dict[str, Any] | None) -> bool:
     """Whether a run that ended (`status`, `steps`, `time`) has nothing left to do under these limits."""
-    if ended.status in FINAL or ended.steps >= record["steps"]:
+    done = ended.status == "steps" if "windows" in record else ended.steps >= record["steps"]
+    if ended.status in FINAL or done:
         return True
     if record["time_limit"] is not None and ended.time >= record["time_limit"]:
         return True
@@ -247,16 +256,18 @@ def last_checkpoint(
 
     `home` is the first process's alone.
     """
-    like = prepared.problem.params, prepared.solver.init(prepared.problem, prepared.problem.params, key)
+    own, marched = prepared.problem.params, "windows" in prepared.record
+    state = prepared.solver.init(prepared.problem, own, key)
+    like: Any = (lambda header: ((own,) * header["windows"], state)) if marched else (own, state)
     good = by_first(lambda: usable(home, prepared.record["fingerprint"], like, say, warn))
     if good is None:
         return None, [], 0
     header, payload, records, kept = good
-    params, state = checkpoints.unpack(payload, like)
+    params, state = checkpoints.unpack(payload, like(header) if marched else like)
     last: dict[str, Any] = records[-1] if records else {"loss": math.nan, "errors": {}}
-    status = header["status"] or "steps"
+    status = header["status"] or ("interrupted" if marched else "steps")
     solution = Solution(
-        prepared.problem.solution(params), params, state, History(records),
+        prepared.problem.solution(params[-1] if marched else params), params, state, History(records),
         last["loss"], last["errors"], status, header["step"], header["time"], 0.0,
         last.get("validation", math.nan), diagnose(records, prepared.problem, prepared.solver),
     )  # fmt: skip

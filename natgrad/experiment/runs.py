@@ -11,16 +11,17 @@ import numpy as np
 from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config, prepare
-from natgrad.experiment.files import parse_json
 from natgrad.experiment.journal import parse
 from natgrad.experiment.optimizers import NAMES
 from natgrad.experiment.plateau import plateau
 from natgrad.experiment.records import content
 from natgrad.experiment.recovery import NEEDED, NEEDED_MORE, RESULT, RESULT_MORE, check
-from natgrad.problem import Problem
+from natgrad.problem import Problem, Window, Windows
+from natgrad.stages.times import as_text
+from natgrad.storage.files import parse_json
 
 FILES = ("config.json", "result.json", "history.jsonl")  # of a run, those that are read
-MACHINE = {"devices": 1, "memory": None, "together": None}  # what a run may use, by default
+MACHINE = {"devices": 1, "memory": None, "together": None, "windows": None}  # what a run may use, by default
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Run:
     @cached_property
     def plateau(self) -> dict[str, Any]:
         """{step, time, error}."""
+        if "windows" in self.config:
+            return self.result.get("plateau", plateau([], [], []))
         return plateau(self.column("step"), self.column("time"), self.column(self.norm))
 
     @property
@@ -95,8 +98,19 @@ class Run:
         known = np.isfinite(y)
         return x[known], y[known]
 
+    def function(self) -> Any:
+        """The network of the last checkpoint, or the networks of all windows as one function."""
+        problem, params = self.restore()
+        if "windows" not in self.config:
+            return problem.network(params)
+        known = {record["window"]: (record["t0"], record["t1"]) for record in self.records}
+        spans = [known[number] for number in sorted(known)][: len(params)]
+        networks: list[Any] = [problem.solution(own) for own in params]
+        parts = [Window(u.network, *span) for u, span in zip(networks, spans, strict=True)]
+        return Windows(parts, [spans[0][0], *(end for _, end in spans)])
+
     def restore(self) -> tuple[Problem, Any]:
-        """The problem, and the parameters of the last checkpoint."""
+        """The problem (of windows the first one), and the parameters of the last checkpoint (of windows a tuple)."""
         checkpoints = checkpoint.files(self.folder / "checkpoint")
         if not checkpoints:
             raise ValueError(f"{self.folder} has no checkpoint to draw from")
@@ -104,13 +118,14 @@ class Run:
             **{name: self.config[name] for name in ("problem", "optimizer", "preset", "recipe", "seed", "steps")},
             evaluate_every=self.config["evaluate_every"],
             settings=tuple(self.config["set"]),
+            windows=as_text(self.config.get("windows")),
         )
         prepared = prepare(config, {"plan": self.config.get("plan")})
+        own: Any = prepared.problem.params
+        like = (lambda header: (own,) * header["windows"]) if "windows" in self.config else own
         for path in checkpoints:
             try:
-                return prepared.problem, checkpoint.load_first(
-                    path, self.config["fingerprint"], prepared.problem.params
-                )
+                return prepared.problem, checkpoint.load_first(path, self.config["fingerprint"], like)
             except ValueError:
                 continue
         raise ValueError(f"no checkpoint of {self.folder} can be used")

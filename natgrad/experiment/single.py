@@ -1,5 +1,6 @@
 """One run with its pictures, told in a line: what `natgrad run` does once, and a series several times."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ def speaker(quiet: bool) -> Say:
     return (lambda text: None) if quiet else (lambda text: print(text, flush=True))
 
 
-def train_one(config: Config, folder: Path, *, resume: bool, force: bool, quiet: bool, plots: bool) -> dict[str, Any]:
+def train_one(
+    config: Config, folder: Path, *, resume: bool, force: bool, quiet: bool, plots: bool, log: Sequence[str] = ()
+) -> dict[str, Any]:
     """The result of a run, with its pictures."""
-    result = run(config, folder, resume=resume, force=force, **voices(quiet))
+    result = run(config, folder, resume=resume, force=force, log=log, **voices(quiet))
     present(folder, result, quiet=quiet, plots=plots)
     return result
 

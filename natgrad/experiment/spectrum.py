@@ -10,7 +10,7 @@ import scipy.linalg
 from natgrad.experiment.config import Config, prepare
 from natgrad.experiment.folder import held
 from natgrad.gramian import gramian
-from natgrad.optim.balance import weighted
+from natgrad.optim.resample import present
 from natgrad.solve import solve
 
 CURVES = 6
@@ -48,12 +48,12 @@ def eigenvalues(config: Config, at: list[int] | None, quiet: bool) -> tuple[list
     found: list[np.ndarray] = []
     steps: list[int] = []
     key = jax.random.fold_in(jax.random.key(config.seed), 1)
-    start = prepared.solver.init(problem, problem.params, key) if problem.auto else None
-    now = {"step": 0, "loss": float(weighted(problem, start).loss(problem.params))}
+    start = prepared.solver.init(problem, problem.params, key) if problem.auto or problem.moving else None
+    now = {"step": 0, "loss": float(present(problem, start).loss(problem.params))}
 
     def look(params, state) -> None:
         if now["step"] in wanted:
-            matrix = np.asarray(assemble(weighted(problem, state), params))
+            matrix = np.asarray(assemble(present(problem, state), params))
             values = scipy.linalg.eigvalsh(matrix, check_finite=True)[::-1]
             steps.append(int(now["step"]))
             found.append(values)

@@ -20,6 +20,8 @@ def summary(prepared: Prepared, solution: Solution, writer: Writer) -> dict[str,
     errors = history.errors if len(history) else {}
     norm = record["norm"]
     where = plateau(history.step, history.time, errors[norm]) if norm in errors else plateau([], [], [])
+    if "windows" in record:  # the history has the errors of each window, the solution those of all
+        where = {"step": solution.steps, "time": solution.time, "error": solution.errors.get(norm)}
     return {
         **{name: record[name] for name in ("problem", "optimizer", "recipe", "preset", "seed")},
         "status": solution.status,
@@ -40,7 +42,7 @@ def summary(prepared: Prepared, solution: Solution, writer: Writer) -> dict[str,
         "device": device_name(),
         "devices": record["devices"],
         "processes": record["processes"],
-        **{name: record[name] for name in ("together",) if name in record},
+        **{name: record[name] for name in ("together", "windows") if name in record},
         "dtype": record["dtype"],
         "versions": record["versions"],
         "command": record["command"],

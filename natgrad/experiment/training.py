@@ -8,18 +8,29 @@ from contextlib import contextmanager
 from typing import Any
 
 from natgrad.backend.parallel import agree
+from natgrad.callbacks import Callbacks, Now
 from natgrad.experiment.checkpoint import Writer
 from natgrad.experiment.config import Prepared
 from natgrad.experiment.journal import Journal
 from natgrad.many import solve_many, taken_at_once
 from natgrad.solve import Solution, evaluated
+from natgrad.stages import march
 
 
 class Opened:
     """A run whose files are open: its history and checkpoints as it is trained; without a journal it writes nothing."""
 
-    def __init__(self, prepared: Prepared, key: Any, start: Solution | None, journal: Journal | None, writer: Writer):
+    def __init__(
+        self,
+        prepared: Prepared,
+        key: Any,
+        start: Solution | None,
+        journal: Journal | None,
+        writer: Writer,
+        trackers: Sequence[Any] = (),
+    ):
         self.prepared, self.key, self.start, self.journal, self.writer = prepared, key, start, journal, writer
+        self.trackers = Callbacks(trackers)
         self.now: dict[str, Any] = {"step": 0, "time": 0.0, "evaluated": False, "stopped": False}
         self.done, self.begun = (start.steps, start.time) if start else (0, 0.0)
         if start is not None and self.done:
@@ -37,8 +48,9 @@ class Opened:
         limit = self.prepared.record["time_limit"]
         return None if limit is None else limit - self.begun
 
-    def hear(self, entry: dict[str, Any], asked: Callable[[], bool]) -> str | None:
+    def hear(self, entry: dict[str, Any], place: Now, asked: Callable[[], bool]) -> str | None:
         """Takes the record of a step; `asked` says whether to stop after it."""
+        self.trackers(entry, place)
         self.now.update(entry)
         self.now["evaluated"] = evaluated(entry)
         if self.journal is not None:
@@ -52,14 +64,20 @@ class Opened:
         if self.journal is not None and (status is not None or self.writer.due(now["time"] - self.begun)):
             self.writer.save(now["step"], now["time"], status, self.journal.mark(), (params, state))
 
-    def end(self, solution: Solution) -> None:
-        """The last record and the last checkpoint."""
+    def settle(self, solution: Solution) -> None:
+        """The last record, which was evaluated once the run, or its window, had ended."""
         over = solution.status != "interrupted"
         out_of_turn = solution.steps and not self.now["evaluated"] and evaluated(solution.history.records[-1])
         if self.journal is not None and over and out_of_turn:
             self.journal.amend(solution.history.records[-1])
-        if over or self.now["stopped"]:
+            self.now["evaluated"] = True
+
+    def end(self, solution: Solution) -> None:
+        """The last record and the last checkpoint."""
+        self.settle(solution)
+        if solution.status != "interrupted" or self.now["stopped"]:
             self.save(solution.params, solution.state, solution.status)
+        self.trackers.ended(solution)
 
 
 def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], Any]) -> None:
@@ -70,6 +88,10 @@ def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], 
             runs[index].end(solution)
             ended(index, solution)
 
+        if runs[0].prepared.evolution is not None:
+            for index, run in enumerate(runs):
+                end(index, _march(run, quiet, asked))
+            return
         problems, record = [run.prepared.problem for run in runs], runs[0].prepared.record
         solve_many(
             problems,
@@ -80,12 +102,32 @@ def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], 
             evaluate_every=record["evaluate_every"],
             target_error=record["target_error"],
             time_limit=[run.seconds for run in runs],
-            callback=lambda index, entry: runs[index].hear(entry, asked),
+            callback=lambda index, entry, place: runs[index].hear(entry, place, asked),
             checkpoint=lambda index, params, state: runs[index].save(params, state),
             ended=end,
             progress=not quiet,
             memory=sys.maxsize if taken_at_once(len(runs)) else None,  # the plan is made, each run's share in mind
         )
+
+
+def _march(run: Opened, quiet: bool, asked: Callable[[], bool]) -> Solution:
+    """The training of a run in windows of time."""
+    record = run.prepared.record
+    return march(
+        run.prepared.evolution,  # type: ignore[arg-type]
+        run.prepared.solver,
+        times=record["windows"],
+        steps=record["steps"],
+        key=run.key,
+        resume=run.start,
+        evaluate_every=record["evaluate_every"],
+        target_error=record["target_error"],
+        time_limit=run.seconds,
+        callback=lambda entry, place: run.hear(entry, place, asked),
+        checkpoint=run.save,
+        ended=lambda index, solution: run.settle(solution),
+        progress=not quiet,
+    )
 
 
 @contextmanager

@@ -147,8 +147,8 @@ class BaseSpace(abc.ABC):
         u[rows] = Factor(A[rows][:, rows], symmetric=False)((load - A @ u)[rows, None])[:, 0]
         return u
 
-    def errors(self, exact: Callable, order: int | None = None) -> FEErrors:
-        """Relative L² and H¹ errors against an exact solution, a function of one point."""
+    def errors(self, exact: Callable | np.ndarray, order: int | None = None) -> FEErrors:
+        """Relative L² and H¹ errors against a function of one point, the exact one, or against nodal values (N,)."""
         return FEErrors(self.cells(4 * self.degree if order is None else order), exact)
 
     def check_free(self, free: Any) -> np.ndarray | None:

@@ -161,3 +161,14 @@ def in_blocks(f, x: Float[Array, "n m"]) -> Float[Array, "*n m"]:
     if m <= 2 * size:
         return f(x)
     return stack(m, size, lambda first: f(jax.lax.dynamic_slice_in_dim(x, first, size, axis=1)), axis=-1)
+
+
+class NormalEquations(Operator):
+    """Aᵀ R⁻¹ A."""
+
+    form: Operator
+    riesz: Operator
+    size: int = eqx.field(static=True)
+
+    def product(self, x, transpose):
+        return self.form.product(self.riesz.product(self.form.product(x, False), False), True)

@@ -12,8 +12,10 @@ from natgrad.fem.base import BaseSpace, Cells, Facets
 
 
 class Space(BaseSpace):
-    """Continuous piecewise polynomials on a scikit-fem mesh of triangles, quadrilaterals, tetrahedra or hexahedra.
+    """Continuous piecewise polynomials on an `ng.Mesh`, or on a scikit-fem mesh of triangles, quadrilaterals,
+    tetrahedra or hexahedra.
 
+        Space(ng.Mesh("plate.msh"), degree=2)
         Space(skfem.MeshTri.init_circle(4), degree=3)
         Space(mesh, element=skfem.ElementTriP2())
 
@@ -27,6 +29,7 @@ class Space(BaseSpace):
 
         from natgrad.fem.elements import check_nodal, nodal_element, oriented_dofs
 
+        mesh = mesh.to_skfem() if hasattr(mesh, "to_skfem") else mesh
         if not isinstance(mesh, Mesh):
             raise ValueError(f"mesh must be a scikit-fem mesh, for example skfem.MeshTri(), got {type(mesh).__name__}")
         refdom = mesh.elem.refdom

@@ -33,7 +33,7 @@ from natgrad.optim.ngd import State, StepInfo
 from natgrad.optim.residuals import default_solver, local_problem
 from natgrad.plan import plan
 from natgrad.problem import LeastSquares, Problem, ResidualFunction
-from natgrad.problem.base import check_weights
+from natgrad.problem.base import check_settled
 
 with needs("natgrad.interop.optax", "optax"):
     import optax
@@ -149,7 +149,7 @@ def _problem(residual: Callable | Problem | None, params: PyTree) -> Problem:
     if params is None:
         raise ValueError("natural gradients need the parameters: update(grads, state, params, residual=…)")
     if isinstance(residual, Problem):
-        check_weights(residual)
+        check_settled(residual)
         return residual
     if not callable(residual):
         kind = "nothing" if residual is None else type(residual).__name__

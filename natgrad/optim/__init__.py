@@ -15,3 +15,4 @@ from natgrad.optim.recipes import KernelNGD as KernelNGD
 from natgrad.optim.recipes import MatrixFreeNGD as MatrixFreeNGD
 from natgrad.optim.recipes import NystromNGD as NystromNGD
 from natgrad.optim.recipes import RPCholNGD as RPCholNGD
+from natgrad.optim.resample import Resampled as Resampled

@@ -38,7 +38,7 @@ from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked, Count, NonNegative, Positive, Range, budget
 from natgrad.plan import plan
 from natgrad.problem import Problem
-from natgrad.problem.base import check_weights
+from natgrad.problem.base import check_settled
 
 Strategy = Literal["auto", "assembled", "jacobian", "batched", "linearized"]
 
@@ -134,14 +134,13 @@ class NaturalGradient(Checked):
 
     def step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         """One iteration: pure, jittable; by all devices together where the problem is spread over several."""
-        check_weights(problem)
+        check_settled(problem)
         solver = self if state.plan is None else state.plan
         return everywhere(solver._step, problem, params, state)
 
     def _step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         theta, unravel = ravel_pytree(params)
-        key, fresh, sub = jax.random.split(state.key, 3)
-        problem = problem.resample(fresh)
+        key, _, sub = jax.random.split(state.key, 3)
         direction, damping = self.direction, self.damping
         G = gramian(problem, params, self.gramian, batch=self.batch)
         gradient = G.loss_gradient()

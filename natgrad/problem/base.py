@@ -19,13 +19,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from natgrad.backend import tuning
-from natgrad.backend.parallel import count, own
+from natgrad.backend.parallel import count
 from natgrad.calculus import products_together
 from natgrad.indices import trace
 from natgrad.problem.coupling import Coupling
+from natgrad.problem.moving import Moves, Placed
 
 Network = Callable[..., Any]
 
@@ -54,12 +55,14 @@ class Features(eqx.Module):
     size: int = eqx.field(static=True)
     evaluate: Callable = eqx.field(static=True)
     density: Callable | None = eqx.field(static=True, default=None)
-    #: key ↦ (inputs, weights) of the same shapes, where the block has fresh points every step.
-    draw: Callable | None = eqx.field(static=True, default=None)
+    #: How the points move, see `natgrad.optim.resample`; None where they stay.
+    moves: Moves | None = eqx.field(static=True, default=None)
     #: The devices the points are spread over, see `natgrad.backend.parallel`; None for one.
     mesh: Mesh | None = eqx.field(static=True, default=None)
     #: Whether the block's weight is yet to be found, see `natgrad.optim.balance`.
     auto: bool = eqx.field(static=True, default=False)
+    #: Whether its rows are measurements, the weights their 1/σ².
+    observed: bool = eqx.field(static=True, default=False)
 
     @property
     def num_points(self) -> int:
@@ -70,19 +73,10 @@ class Features(eqx.Module):
         """How many rows of the Jacobian the block has: n k."""
         return self.num_points * self.size
 
-    def redraw(self, key: PRNGKeyArray, weight: Float[Array, ""] | float = 1.0) -> "Features":
-        """The block on fresh points, or itself; `weight` multiplies the weights of those points."""
-        if self.draw is None:
-            return self
-        inputs, weights = jax.tree.map(lambda a: a.astype(self.weights.dtype), self.draw(key))
-        if -(-len(weights) // count()) != self.num_points:
-            raise ValueError(
-                f"block {self.name!r} drew {self.num_points * count()} points at first and {len(weights)} now: the "
-                "function that draws them must give as many at every step"
-            )
-        inputs = tuple(own(a, self.num_points, fill="edge") for a in inputs)
-        weights = own(weight * weights, self.num_points)
-        return dataclasses.replace(self, inputs=inputs, weights=weights)
+    def moved(self, points: Placed, weight: Float[Array, ""] | float = 1.0) -> "Features":
+        """The block at other points, which stay; `weight` multiplies their weights."""
+        here = points.own(self.num_points)
+        return dataclasses.replace(self, inputs=here.inputs, weights=weight * here.weights, moves=None)
 
     def at(self, u: Network, frozen: Network, inputs: tuple[Array, ...], parts: int = 1) -> Float[Array, "n k"]:
         """The features at the given points (any subset of the block's).
@@ -160,22 +154,27 @@ class Problem(eqx.Module):
         """The operator between the rows in the metric; None where W is diagonal."""
         return None
 
-    def block_weights(self) -> Sequence[Any] | Float[Array, " blocks"]:
-        """What multiplies the quadrature weights of each block."""
-        return (1.0,) * len(self.features)
-
     @property
     def auto(self) -> tuple[str, ...]:
         """The blocks whose weight is "auto" and yet to be found; a solver's step wants none of them."""
         return tuple(block.name for block in self.features if block.auto)
 
-    def resample(self, key: PRNGKeyArray) -> "Problem":
-        """The problem on fresh points, in the blocks that draw theirs at every step."""
-        if all(block.draw is None for block in self.features):
-            return self
-        blocks = enumerate(zip(self.features, self.block_weights(), strict=True))
-        fresh = tuple(block.redraw(jax.random.fold_in(key, i), weight) for i, (block, weight) in blocks)
-        return eqx.tree_at(lambda problem: problem.features, self, fresh)
+    @property
+    def moving(self) -> dict[str, Moves]:
+        """How the points of blocks move that do; a solver's step wants none of them."""
+        return {}
+
+    def placed(self) -> dict[str, Placed]:
+        """Where the points of moving blocks are."""
+        return {}
+
+    def at(self, points: Mapping[str, Placed]) -> "Problem":
+        """The problem with moving blocks at these points, where they stay."""
+        return self
+
+    def wrong(self, name: str, params: PyTree, inputs: tuple[Array, ...]) -> Float[Array, " n"]:
+        """The size of a block's residual at any points."""
+        raise NotImplementedError
 
     def difference(self, params: PyTree, new: PyTree) -> Float[Array, ""]:
         """L(new) − L(params)."""
@@ -232,8 +231,13 @@ def check_params(problem: Problem, params: PyTree) -> None:
         raise ValueError("params do not fit the problem's network: give a tree of the same structure, shapes and dtype")
 
 
-def check_weights(problem: Problem) -> None:
-    """What a solver's step says to a problem whose weights are yet to be found."""
+def check_settled(problem: Problem) -> None:
+    """What a solver's step says to a problem whose weights are yet to be found, or whose points are yet to be drawn."""
+    if problem.moving:
+        raise ValueError(
+            f"the points of block {min(problem.moving)!r} are drawn anew as training goes on, which ng.solve and "
+            "ng.Resampled(solver) do: use one of them, or points that stay"
+        )
     if problem.auto:
         raise ValueError(
             f'the weight of block {problem.auto[0]!r} is "auto", which ng.solve and ng.Balanced(solver) find: use '

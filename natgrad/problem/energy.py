@@ -11,12 +11,13 @@ from jaxtyping import Array, Float, PyTree
 
 from natgrad.backend import host
 from natgrad.backend.parallel import total as add_up
-from natgrad.domains import Points, as_points
+from natgrad.domains import ByResidual, Points, as_points
 from natgrad.problem.base import CALLED, HINTS, Features, Network, Problem, check_block, partition
-from natgrad.problem.errors import ErrorNorms
+from natgrad.problem.data import Data, known
+from natgrad.problem.errors import ErrorNorms, Exact
 from natgrad.problem.evaluation import evaluation_norms
-from natgrad.problem.least_squares import check_data
 from natgrad.problem.metrics import Metric
+from natgrad.problem.moving import Moves, Placed, moves
 from natgrad.problem.units import check_units
 from natgrad.problem.validation import Validation, independent, validation
 
@@ -31,7 +32,7 @@ class Energy(eqx.Module):
         difference: `difference(u, new, x, *data)` = e(new, x) − e(u, x), written so that nothing cancels. Near the
             minimum a quadratic energy changes by less than its own round-off; with ½|∇u|² − fu and δ = new − u, write
             ∇u·∇δ + ½|∇δ|² − fδ. By default the two densities are subtracted point by point.
-        data: further arrays (n, ...) whose rows are handed on after x.
+        data: further arrays (n, ...) whose rows are handed on after x; or a function of the points that gives them.
     """
 
     per_point: ClassVar[bool] = True
@@ -41,6 +42,8 @@ class Energy(eqx.Module):
     metric: Metric | None = eqx.field(static=True)
     difference: Callable | None = eqx.field(static=True)
     data: tuple[Array, ...]
+    #: points ↦ their data; None where the data are arrays, known at these points alone.
+    tabulate: Callable | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class Energy(eqx.Module):
         *,
         metric: Metric | None,
         difference: Callable | None = None,
-        data: Array | tuple[Array, ...] = (),
+        data: Data = (),
     ):
         if not callable(density):
             raise ValueError(f"an energy density is a function of (u, x), got {type(density).__name__}")
@@ -57,7 +60,20 @@ class Energy(eqx.Module):
             raise ValueError(f"metric must be an ng.Metric such as ng.metrics.H1(), got {type(metric).__name__}")
         self.density, self.metric, self.difference = density, metric, difference
         self.points = as_points(points)
-        self.data = check_data(data, len(self.points))
+        self.data, self.tabulate = known(data, self.points)
+        if any(isinstance(part.policy, ByResidual) for part in self.points.origin or ()):
+            raise ValueError("an energy has no residual for points to follow: take fresh=True, or points that stay")
+
+    @property
+    def moves(self) -> Moves | None:
+        """How the points move; None where they stay."""
+        return moves(self.points, self.tabulate)
+
+    def moved(self, points: Placed) -> "Energy":
+        """The block at other points, which stay."""
+        here = points.own(len(self.points))
+        x, *data = here.inputs
+        return eqx.tree_at(lambda e: (e.points, e.data), self, (Points(x, here.weights), tuple(data)))
 
 
 class EnergyMinimization(Problem):
@@ -82,13 +98,14 @@ class EnergyMinimization(Problem):
     #: The blocks that can be drawn again, at independent points, with √(2|e|) for a residual; and which these are.
     elsewhere: Validation | None
     redrawn: tuple[bool, ...] = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
     least_squares: ClassVar[bool] = False
 
     def __init__(
         self,
         network: Network,
         *,
-        exact: Callable | Mapping[str, Callable] | None = None,
+        exact: Exact | Mapping[str, Exact] | None = None,
         evaluation: Points | None = None,
         **blocks: Energy,
     ):
@@ -104,7 +121,7 @@ class EnergyMinimization(Problem):
         self.params, self.static = partition(network)
         cast = lambda block: jax.tree.map(lambda a: host.array(a, self.dtype), block)
         blocks = {name: cast(block) for name, block in blocks.items()}
-        self.energies = tuple(blocks.values())
+        self.names, self.energies = tuple(blocks), tuple(blocks.values())
         self.features = tuple(
             _features(name, block, network) for name, block in blocks.items() if block.metric is not None
         )
@@ -121,12 +138,28 @@ class EnergyMinimization(Problem):
             Features(name, (b.points.x, *b.data), b.points.weights, 1, _Magnitude(b.density))
             for name, b in blocks.items()
         ]
-        others = [
-            partial(independent, b.points, None, None if b.data else lambda points: (), 1.0) for b in self.energies
-        ]
+        others = [partial(independent, b.points, b.tabulate, 1.0) for b in self.energies]
         self.elsewhere = validation(sizes, others, self.dtype)
         found = {block.name for block in self.elsewhere.blocks} if self.elsewhere is not None else set()
         self.redrawn = tuple(name in found for name in blocks)
+
+    @property
+    def moving(self) -> dict[str, Moves]:
+        return {name: e.moves for name, e in zip(self.names, self.energies, strict=True) if e.moves is not None}
+
+    def placed(self) -> dict[str, Placed]:
+        blocks = dict(zip(self.names, self.energies, strict=True))
+        inputs = lambda block: (block.points.x, *block.data)
+        return {
+            name: moves.placed(inputs(blocks[name]), blocks[name].points.weights) for name, moves in self.moving.items()
+        }
+
+    def at(self, points: Mapping[str, Placed]) -> "EnergyMinimization":
+        blocks = dict(zip(self.names, self.energies, strict=True))
+        energies = tuple(e.moved(points[name]) if name in points else e for name, e in blocks.items())
+        x = {name: Placed(place.inputs[:1], place.weights) for name, place in points.items()}  # what a metric sees
+        features = tuple(f.moved(x[f.name]) if f.name in x else f for f in self.features)
+        return eqx.tree_at(lambda problem: (problem.energies, problem.features), self, (energies, features))
 
     @property
     def validated(self) -> bool:

@@ -1,4 +1,4 @@
-"""Relative L² and H¹ errors of a network against an exact solution, on points the training never sees."""
+"""Relative L² and H¹ errors of a network against an exact solution or data, on points the training never sees."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from natgrad.backend import host
 from natgrad.backend.parallel import total
@@ -14,6 +15,7 @@ from natgrad.backend.programs import Program
 from natgrad.calculus import gradient
 from natgrad.domains import Points
 
+Exact = Callable | ArrayLike  # a function of one point, or values at the points
 BATCH = 10_000  # points differentiated at a time, which bounds the memory of an evaluation
 
 
@@ -21,8 +23,9 @@ class ErrorNorms(eqx.Module):
     """‖u − u*‖ / ‖u*‖ in L² and in H¹ (values and first derivatives) by quadrature on independent points; absolute
     errors where u* = 0.
 
-    `exact` is a function of one point, or a mapping from field names to functions for networks with several fields:
-    the norms are then taken over the fields named there. u* and ∇u* are evaluated once.
+    `exact` is a function of one point, or the values (n,) or (n, m) at the points, which have no H¹ norm. For networks
+    with several fields it is a mapping from field names to these: the norms are then taken over all fields named there,
+    `l2` and `h1`, and where there are several over each alone: `u.l2`, `u.h1`. u* and ∇u* are evaluated once.
     """
 
     per_point: ClassVar[bool] = True
@@ -30,30 +33,50 @@ class ErrorNorms(eqx.Module):
     x: Float[Array, "n d"]
     weights: Float[Array, " n"]
     values: Float[Array, "n m"]
-    gradients: Float[Array, "n m d"]
+    gradients: Float[Array, "n m d"] | None
     fields: tuple[str, ...] | None = eqx.field(static=True)
+    sizes: tuple[int, ...] = eqx.field(static=True)  # the components of each field
 
-    def __init__(self, exact: Callable | Mapping[str, Callable], points: Points, dtype: Any):
+    def __init__(self, exact: Exact | Mapping[str, Exact], points: Points, dtype: Any):
         self.fields = tuple(exact) if isinstance(exact, Mapping) else None
         self.x, self.weights = host.array(points.x, dtype), host.array(points.weights, dtype)
-        target = exact if callable(exact) else lambda x: _stack([f(x) for f in exact.values()])
-        table = Program(lambda x: _checked(*_tabulate(target, x)), self.x)
-        self.values, self.gradients, finite = table(self.x)
-        if not finite:
-            raise ValueError("the exact solution or its gradient is not finite at the evaluation points")
+        parts: list[Any] = [*exact.values()] if isinstance(exact, Mapping) else [exact]
+        if callable(parts[0]):
+            row = host.row(self.x)
+            self.sizes = tuple(jax.eval_shape(lambda x, f=f: jnp.atleast_1d(f(x)), row).size for f in parts)
+            target = parts[0] if self.fields is None else lambda x: _stack([f(x) for f in parts])
+            table = Program(lambda x: _checked(*_tabulate(target, x)), self.x)
+            self.values, self.gradients, finite = table(self.x)
+            if not finite:
+                raise ValueError("the exact solution or its gradient is not finite at the evaluation points")
+        else:
+            columns = [np.asarray(part).reshape(len(points), -1) for part in parts]
+            self.sizes = tuple(column.shape[1] for column in columns)
+            self.values, self.gradients = host.array(np.concatenate(columns, axis=1), dtype), None
 
     def __call__(self, network: Callable) -> dict[str, Float[Array, ""]]:
-        """{"l2": …, "h1": …}, relative."""
+        """{"l2": …, "h1": …}, relative, and those of each field."""
         u = network if self.fields is None else self._select(network)
-        values, gradients = _tabulate(u, self.x)
+        values, gradients = _tabulate(u, self.x) if self.gradients is not None else (_values(u, self.x), None)
         if values.shape != self.values.shape:
             raise ValueError(f"the network has {values.shape[1]} components, the exact solution {self.values.shape[1]}")
-        l2 = total(jnp.einsum("n,nm->", self.weights, (values - self.values) ** 2))
-        h1 = l2 + total(jnp.einsum("n,nmd->", self.weights, (gradients - self.gradients) ** 2))
-        size = total(jnp.einsum("n,nm->", self.weights, self.values**2))
-        size_h1 = size + total(jnp.einsum("n,nmd->", self.weights, self.gradients**2))
-        relative = lambda error, size: jnp.sqrt(error / jnp.where(size > 0, size, 1.0))
-        return {"l2": relative(l2, size), "h1": relative(h1, size_h1)}
+        slopes = None if gradients is None or self.gradients is None else gradients - self.gradients
+        error, size = self._squares(values - self.values, slopes), self._squares(self.values, self.gradients)
+        return {name: jnp.sqrt(error[name] / jnp.where(size[name] > 0, size[name], 1.0)) for name in error}
+
+    def squares(self) -> dict[str, float]:
+        """‖u*‖² in all norms, by which the errors of several sets are joined to one."""
+        return {name: float(square) for name, square in self._squares(self.values, self.gradients).items()}
+
+    def _squares(self, values: Float[Array, "n m"], slopes: Float[Array, "n m d"] | None) -> dict[str, Array]:
+        """‖·‖² of a function in all norms: of all components together, and by field where there are several."""
+        norms = {"l2": total(jnp.einsum("n,nm->m", self.weights, values**2))}
+        if slopes is not None:
+            norms["h1"] = norms["l2"] + total(jnp.einsum("n,nmd->m", self.weights, slopes**2))
+        ends, parts = np.cumsum(self.sizes), {"": slice(None)}
+        if self.fields is not None and len(self.fields) > 1:
+            parts |= {f"{f}.": slice(b - n, b) for f, b, n in zip(self.fields, ends, self.sizes, strict=True)}
+        return {start + norm: jnp.sum(square[part]) for norm, square in norms.items() for start, part in parts.items()}
 
     def _select(self, network: Any) -> Callable:
         fields = [getattr(network, name) for name in self.fields or ()]
@@ -76,3 +99,8 @@ def _tabulate(u: Callable, x: Float[Array, "n d"]) -> tuple[Float[Array, "n m"],
         return vector(point), gradient(vector, point)
 
     return jax.lax.map(at, x, batch_size=min(BATCH, x.shape[0]))
+
+
+def _values(u: Callable, x: Float[Array, "n d"]) -> Float[Array, "n m"]:
+    """Values alone."""
+    return jax.lax.map(lambda y: jnp.atleast_1d(u(y)), x, batch_size=min(BATCH, x.shape[0]))

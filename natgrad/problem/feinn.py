@@ -13,7 +13,7 @@ is Jᵀ G_h J with G_h the metric between nodal values. The network is never dif
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -28,12 +28,13 @@ from natgrad.backend.programs import Program
 from natgrad.fem import STIFFNESS, BaseSpace, FEErrors, Form, Operator
 from natgrad.fem.base import sum_cells
 from natgrad.fem.definite import check_definite
-from natgrad.fem.operators import Elementwise
+from natgrad.fem.operators import Elementwise, NormalEquations
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
 from natgrad.problem.coupling import Coupling, Graph
 from natgrad.problem.potential import Potential
 from natgrad.problem.units import check_units
 
+Exact = Callable | Literal["galerkin"]
 NEWTON = 30  # iterations at most for the Galerkin solution of a nonlinear problem
 
 
@@ -97,10 +98,14 @@ class FEINN(Problem):
         u[free] = spsolve(scipy.sparse.csc_array(matrix[free][:, free]), np.asarray(self.load, float))
         return u
 
-    def _measure(self, exact: Callable, galerkin: np.ndarray) -> None:
-        """Errors against an exact solution, and those of the interpolant and of the Galerkin solution."""
+    def _measure(self, exact: Exact, galerkin: np.ndarray) -> None:
+        """Errors against an exact solution, those of the interpolant and of the Galerkin solution; or against that."""
+        if isinstance(exact, str) and exact == "galerkin":
+            self.norms = self._cast(self.space.errors(galerkin))
+            return
         if not callable(exact):
-            raise ValueError(f"the exact solution must be a function of one point, got {type(exact).__name__}")
+            got = repr(exact) if isinstance(exact, str) else type(exact).__name__
+            raise ValueError(f'the exact solution must be a function of one point, got {got}; or give exact="galerkin"')
         self.norms = self._cast(self.space.errors(exact))
         bests = {"h1_interpolant": self.space.interpolate(exact), "h1_galerkin": galerkin}
         bests = {name: self._cast(values) for name, values in bests.items()}
@@ -127,7 +132,8 @@ class FEINN(Problem):
         return u
 
     def errors(self, params: PyTree) -> dict[str, Float[Array, ""]]:
-        """l2 and h1 of u_θ, and h1 of the interpolant and of the Galerkin solution: what the mesh allows."""
+        """l2 and h1 of u_θ, and, beside an exact solution, h1 of the interpolant and of the Galerkin solution: what the
+        mesh allows."""
         return {} if self.norms is None else {**self.norms(self.nodal(params)), **self.limits}
 
 
@@ -146,7 +152,8 @@ class FEINNEnergy(FEINN):
         neumann: {part: ψ} on the rest, ψ a function of x or of x and the normal.
         potential: W(u, x), where the equation has a nonlinear term ∂W/∂u: u⁴/4 for −Δu + u³ = f.
         metric: "energy" (the form), "h1" (∇v·∇w), "newton" (the form and ∂²W/∂u², frozen at u), or a form.
-        exact: the exact solution, a function of one point.
+        exact: the exact solution, a function of one point; or "galerkin", the finite-element solution itself, which a
+            sparse solve finds when the problem is built.
     """
 
     metric: Operator
@@ -168,7 +175,7 @@ class FEINNEnergy(FEINN):
         neumann: Mapping[Any, Any] | None = None,
         potential: Callable | None = None,
         metric: Any = None,
-        exact: Callable | None = None,
+        exact: Exact | None = None,
     ):
         matrix = self._set_up(network, space, form, load, dirichlet, neumann)
         _check_symmetric(form, matrix)
@@ -280,7 +287,7 @@ class FEINNLeastSquares(FEINN):
         riesz: str | None = None,
         inner: Any = STIFFNESS,
         metric: Any = "least_squares",
-        exact: Callable | None = None,
+        exact: Exact | None = None,
     ):
         matrix = self._set_up(network, space, form, load, dirichlet, neumann)
         self.riesz = self._cast(_riesz(space, inner, np.asarray(self.free), riesz))
@@ -321,17 +328,6 @@ class FEINNLeastSquares(FEINN):
             return moved @ self.riesz.apply(r + 0.5 * moved)
 
         return change
-
-
-class NormalEquations(Operator):
-    """Aᵀ R⁻¹ A."""
-
-    form: Operator
-    riesz: Operator
-    size: int = eqx.field(static=True)
-
-    def product(self, x, transpose):
-        return self.form.product(self.riesz.product(self.form.product(x, False), False), True)
 
 
 def _lift(space: BaseSpace, dirichlet: Any) -> tuple[np.ndarray, np.ndarray]:

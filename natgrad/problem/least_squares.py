@@ -7,7 +7,7 @@ is 1 until `natgrad.optim.balance` finds a better one; `with_weights` puts it in
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,18 +15,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from natgrad.backend import host
 from natgrad.backend.parallel import total as add_up
 from natgrad.domains import Points, as_points
 from natgrad.options import Positive, check, checked, plain
 from natgrad.problem.base import Features, Network, Problem, check_block, partition
-from natgrad.problem.errors import ErrorNorms
+from natgrad.problem.data import Data, known
+from natgrad.problem.errors import ErrorNorms, Exact
 from natgrad.problem.evaluation import evaluation_norms
+from natgrad.problem.moving import Moves, Placed, moves
 from natgrad.problem.units import check_units
 from natgrad.problem.validation import Validation, independent, validation
-from natgrad.problem.weights import Weight, balanced, number
+from natgrad.problem.weights import Noise, Weight, balanced, number
+from natgrad.problem.window import Window
+from natgrad.unknowns import field_names
 
 
 class Residual(eqx.Module):
@@ -34,106 +38,61 @@ class Residual(eqx.Module):
 
     Arguments:
         fn: `fn(u, x, *data)` at one point x (d,), u the network as a callable.
-        points: `Points` of a domain (with quadrature weights), or an array (n, d), whose weights are then 1/n. A
-            function `key ↦ points`, such as `lambda key: cube.interior(1000, key=key)`, draws fresh ones every step
-            (quasi-Newton methods, which compare the gradients of two steps, stay with the first).
+        points: `Points` of a domain (with quadrature weights), or an array (n, d), whose weights are then 1/n. Points
+            that were drawn `fresh` or `adaptive` move during training, see `ng.Resampled`.
         data: further arrays (n, ...) whose rows are handed to `fn` after x: measurements, normals, coefficients; or
             a function of the points that gives them, such as `lambda points: points.normals`. As a function they are
             known at other points too, and the block can be validated (`Solution.validation`).
         weight: multiplies the block's weights (a penalty on a boundary term, say); "auto" balances the block against
             the others, see `ng.Balanced`.
+        noise: σ, a number or one for each point, where the residual is a measured value's (each component's): every
+            point then has the weight 1/σ² in place of its quadrature weight, and the block's loss is the negative
+            logarithm of its likelihood. A number `weight` multiplies that: 0.5 counts each measurement as half a one.
     """
 
     fn: Callable = eqx.field(static=True)
     points: Points
     data: tuple[Array, ...]
     weight: float | str = eqx.field(static=True)
-    draw: Callable | None = eqx.field(static=True)
     #: points ↦ their data; None where the data are arrays, known at these points alone.
     tabulate: Callable | None = eqx.field(static=True)
+    #: Whether the points have the weights of measurements.
+    observed: bool = eqx.field(static=True)
 
     @checked
     def __init__(
         self,
         fn: Callable,
-        points: Points | Array | Callable[[PRNGKeyArray], Points],
+        points: Points | Array,
         *,
-        data: Array | tuple[Array, ...] | Callable[[Points], Any] = (),
+        data: Data = (),
         weight: Weight = 1.0,
+        noise: Noise = None,
     ):
         if not callable(fn):
             raise ValueError(f"a residual is a function of (u, x), got {type(fn).__name__}")
-        self.fn, self.weight = fn, weight
-        if callable(points):  # the problem has a key for each of its blocks; here shapes are enough
-            self.draw, self.tabulate = Draw(points, data), None
-            self.points, self.data = jax.eval_shape(self.draw.blocks, host.key(host.FRESH))
-            return
-        self.draw = None
+        self.fn, self.weight, self.observed = fn, weight, noise is not None
         self.points = as_points(points)
-        self.data = check_data(tabulated(data, self.points) if callable(data) else data, len(self.points))
-        self.tabulate = Tabulate(data) if callable(data) or not self.data else None
+        if self.observed and (self.points.moving or weight == "auto"):
+            raise ValueError(
+                'noise gives the weights 1/σ² of measurements: they are at fixed points, and weight="auto" is left out'
+            )
+        self.data, self.tabulate = known(data, self.points)
+        if noise is not None:  # nobody measured at other points
+            self.points, self.tabulate = as_points(self.points, precisions(noise, len(self.points))), None
 
 
-@dataclass(frozen=True)
-class Tabulate:
-    """points ↦ their data as a tuple of arrays, of a user's function; nothing without one."""
-
-    data: Any
-
-    def __call__(self, points: Points) -> tuple[Array, ...]:
-        return check_data(tabulated(self.data, points), len(points)) if callable(self.data) else ()
-
-
-@dataclass(frozen=True)
-class Draw:
-    """key ↦ the inputs and weights of a block with fresh points; equal where its functions are."""
-
-    points: Callable
-    data: Any
-
-    def __call__(self, key: PRNGKeyArray) -> tuple[tuple[Array, ...], Float[Array, " n"]]:
-        points, data = self.blocks(key)
-        return (points.x, *data), points.weights
-
-    def blocks(self, key: PRNGKeyArray) -> tuple[Points, tuple[Array, ...]]:
-        """The points and their data."""
-        try:
-            drawn = self.points(key)
-        except Exception as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(f"the function that draws points fails: {type(error).__name__}: {reason}") from error
-        points = as_points(drawn)
-        data = tabulated(self.data, points) if callable(self.data) else self.data
-        if data is self.data and jax.tree.leaves(data):
-            raise ValueError("data of points that are drawn at every step must be a function of the points")
-        return points, check_data(data, len(points))
-
-
-def tabulated(data: Callable, points: Points) -> Any:
-    """A function of points at these."""
+def precisions(noise: Any, n: int) -> Float[np.ndarray, " n"]:
+    """1/σ² of each point."""
     try:
-        return data(points)
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"data fails at {len(points)} points of dimension {points.dim}: {type(error).__name__}: {reason}"
-        ) from error
-
-
-def check_data(data: Any, n: int) -> tuple[Array, ...]:
-    """Per-point data as a tuple of arrays with n rows each."""
-    try:
-        arrays = tuple(host.array(a) for a in (data if isinstance(data, tuple | list) else (data,)))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"data must be arrays of numbers, got {type(data).__name__}") from error
-    for array in arrays:
-        if array.ndim == 0 or array.shape[0] != n:
-            raise ValueError(f"data must have one row a point ({n}), got shape {array.shape}")
-        if jnp.issubdtype(array.dtype, jnp.complexfloating):
-            raise ValueError(f"data must be real, got {array.dtype}: give real and imaginary parts as columns")
-        if not host.traced(array) and not np.all(np.isfinite(np.asarray(array))):
-            raise ValueError("data must be finite, got some that are NaN or infinite")
-    return arrays
+        sigma = np.asarray(noise, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"noise must be a number, or one for each point, got {type(noise).__name__}") from None
+    if sigma.shape not in ((), (n,)):
+        raise ValueError(f"noise must be a number, or one for each of the {n} points, got shape {sigma.shape}")
+    if bad := int(np.sum(~(np.isfinite(sigma) & (sigma > 0)))):
+        raise ValueError(f"noise must be positive and finite, got {bad} of {n} that are not")
+    return np.broadcast_to(1 / sigma**2, (n,))
 
 
 class LeastSquares(Problem):
@@ -144,7 +103,8 @@ class LeastSquares(Problem):
     Arguments:
         network: an Equinox module, callable on one point (d,); its floating-point arrays are the parameters.
         weights: "auto" balances all blocks; by default each has a weight of its own.
-        exact: the exact solution, as a function of one point or as {field: function}; errors are then reported.
+        exact: the exact solution, as a function of one point or as {field: function}; errors are then reported. Where
+            u is known at points alone, its values there, or {field: values}.
         evaluation: the points of these errors. By default ten times as many as the largest block has, drawn
             independently from the same domain.
         blocks: the residuals, by name.
@@ -165,7 +125,7 @@ class LeastSquares(Problem):
         network: Network,
         *,
         weights: str | None = None,
-        exact: Callable | Mapping[str, Callable] | None = None,
+        exact: Exact | Mapping[str, Exact] | None = None,
         evaluation: Points | None = None,
         **blocks: Residual,
     ):
@@ -175,17 +135,15 @@ class LeastSquares(Problem):
             if not isinstance(block, Residual):
                 raise ValueError(f"block {name!r} must be an ng.Residual(fn, points), got {type(block).__name__}")
         self.params, self.static = partition(network)
-        keys = host.split(host.key(host.FRESH), len(blocks))
         auto = balanced(weights, blocks)
         self.features = tuple(
-            replace(_features(name, block, network, self.dtype, key), auto=name in auto)
-            for (name, block), key in zip(blocks.items(), keys, strict=True)
+            replace(_features(name, block, network, self.dtype), auto=name in auto) for name, block in blocks.items()
         )
         self.weights = host.array([number(block.weight) for block in blocks.values()], self.dtype)
         check_units(network, [(f.name, blocks[f.name].fn, f.inputs) for f in self.features])
         points = [block.points for block in blocks.values()]
         self.norms = evaluation_norms(exact, evaluation, points, network, self.dtype)
-        others = [partial(independent, b.points, b.draw, b.tabulate, number(b.weight)) for b in blocks.values()]
+        others = [partial(independent, b.points, b.tabulate, number(b.weight)) for b in blocks.values()]
         self.validation = validation(self.features, others, self.dtype)
 
     def with_weights(self, weights: Mapping[str, Any] | Float[Array, " blocks"]) -> "LeastSquares":
@@ -216,8 +174,27 @@ class LeastSquares(Problem):
             return changed
         return eqx.tree_at(lambda problem: problem.validation, changed, self.validation.scaled(ratio))
 
-    def block_weights(self) -> Float[Array, " blocks"]:
-        return self.weights
+    @property
+    def moving(self) -> dict[str, Moves]:
+        return {block.name: block.moves for block in self.features if block.moves is not None}
+
+    def placed(self) -> dict[str, Placed]:
+        weights = dict(zip((block.name for block in self.features), self.weights, strict=True))
+        blocks = {block.name: block for block in self.features}
+        return {
+            name: moves.placed(blocks[name].inputs, blocks[name].weights / weights[name])
+            for name, moves in self.moving.items()
+        }
+
+    def at(self, points: Mapping[str, Placed]) -> "LeastSquares":
+        pairs = zip(self.features, self.weights, strict=True)
+        features = tuple(block.moved(points[block.name], w) if block.name in points else block for block, w in pairs)
+        return eqx.tree_at(lambda problem: problem.features, self, features)
+
+    def wrong(self, name: str, params: PyTree, inputs: tuple[Array, ...]) -> Float[Array, " n"]:
+        u = self.network(params)
+        block = next(block for block in self.features if block.name == name)
+        return jnp.linalg.norm(block.at(u, u, inputs), axis=1)
 
     def residuals(self, params: PyTree) -> dict[str, Float[Array, "n k"]]:
         """The residuals of each block, by name."""
@@ -243,7 +220,8 @@ class LeastSquares(Problem):
 
     def size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
         """By root mean squares at the points of the first block; of several fields the one that has changed most."""
-        block, now, before = self.features[0], self.network(params), self.network(self.params)
+        block = self.features[0]
+        now, before = (u.network if isinstance(u, Window) else u for u in map(self.solution, (params, self.params)))
         if not _takes(now, block.inputs[0]):
             return {}
 
@@ -251,7 +229,7 @@ class LeastSquares(Problem):
             values = jax.vmap(lambda x: jnp.sum(u(x) ** 2))(block.inputs[0])
             return add_up(jnp.sum(block.weights * values))
 
-        names = getattr(now, "names", ())
+        names = field_names(now)
         pairs = [(getattr(now, name), getattr(before, name)) for name in names] if names else [(now, before)]
         ratios = jnp.sqrt(jnp.stack([square(u) / square(first) for u, first in pairs]))
         return {"size": ratios[jnp.argmax(jnp.abs(jnp.log(ratios)))]}
@@ -285,21 +263,18 @@ def _takes(u: Network, points: Array) -> bool:
     return True
 
 
-def _features(name: str, block: Residual, network: Network, dtype: Any, key: PRNGKeyArray) -> Features:
+def _features(name: str, block: Residual, network: Network, dtype: Any) -> Features:
     fn = block.fn
-    if block.draw is None:
-        arrays, weights = (block.points.x, *block.data), block.points.weights
-    else:
-        arrays, weights = block.draw(key)
-    inputs = tuple(host.array(a, dtype) for a in arrays)
+    inputs = tuple(host.array(a, dtype) for a in (block.points.x, *block.data))
     out = check_block(name, fn, network, tuple(map(host.row, inputs)), "residual")
     return Features(
         name=name,
         inputs=inputs,
-        weights=host.array(number(block.weight) * host.numpy(weights), dtype),
+        weights=host.array(number(block.weight) * host.numpy(block.points.weights), dtype),
         size=1 if out.ndim == 0 else out.shape[0],
         evaluate=_Residual(fn),
-        draw=block.draw,
+        moves=moves(block.points, block.tabulate),
+        observed=block.observed,
     )
 
 

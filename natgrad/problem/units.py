@@ -23,6 +23,8 @@ from jaxtyping import Array
 from natgrad.backend import host
 from natgrad.networks import MLP, Fields, FourierFeatures, HardBoundary, Normalized, Periodic
 from natgrad.problem.base import Network
+from natgrad.problem.window import Window
+from natgrad.unknowns import Unknown
 
 FLAT, SHARE, LEAST = 4.0, 0.25, 0.03
 ENOUGH = 1000  # points, to know a share by
@@ -60,6 +62,8 @@ def _walk(network: Any, z: np.ndarray, field: str = "") -> Iterator[tuple[str, A
     if isinstance(network, Fields):
         for name, part in zip(network.names, network.networks, strict=True):
             yield from _walk(part, z, name)
+    elif isinstance(network, Unknown):
+        yield from _walk(network.free, z, field)
     elif isinstance(network, MLP):
         yield field, network, z
     elif isinstance(network, Normalized):
@@ -67,15 +71,15 @@ def _walk(network: Any, z: np.ndarray, field: str = "") -> Iterator[tuple[str, A
         lower, upper = np.array(network.lower), np.array(network.upper)
         if z.shape[1:] == lower.shape:
             yield from _walk(network.network, (2 * z - lower - upper) / (upper - lower), field)
-    elif isinstance(network, HardBoundary):
+    elif isinstance(network, HardBoundary | Window):  # the blocks of a window have its own time
         yield from _walk(network.network, z, field)
     elif isinstance(network, FourierFeatures) and z.shape[1:] == (network.in_size,):
         phase = 2 * np.pi * z @ np.array(network.frequencies).T
         yield from _walk(network.network, np.concatenate([np.sin(phase), np.cos(phase)], axis=1), field)
     elif isinstance(network, Periodic) and z.shape[1:] == (len(network.periods),):
-        phase = [2 * np.pi * column / p for column, p in zip(z.T, network.periods, strict=True) if p is not None]
-        others = [column for column, p in zip(z.T, network.periods, strict=True) if p is None]
-        yield from _walk(network.network, np.stack([*np.sin(phase), *np.cos(phase), *others], axis=1), field)
+        periodic, rates, others = network.waves()
+        phase = z[:, periodic] * rates
+        yield from _walk(network.network, np.concatenate([np.sin(phase), np.cos(phase), z[:, others]], axis=1), field)
 
 
 def _outside(part: Normalized, z: np.ndarray) -> str:

@@ -2,9 +2,8 @@
 
 A network with more freedom than its points hold it by makes the residual small at the points and lets it peak between
 them. The training loss cannot see that; a mean square over independent points of the same sets can. Every block draws
-its own: those of a domain as its `Points` say how (`Points.redraw`), fresh ones by another key. Blocks that cannot be
-drawn again, points given by hand or data that belong to their own points alone, are left out, and the comparison is
-with the training loss of the others.
+its own, as its `Points` say how (`Points.redraw`). Blocks that cannot be drawn again, points given by hand or data that
+belong to their own points alone, are left out, and the comparison is with the training loss of the others.
 """
 
 import dataclasses
@@ -13,7 +12,6 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from natgrad.backend import host
@@ -23,26 +21,18 @@ from natgrad.problem.base import Features, Network
 
 LEAST = 1_000  # points a block: a layer of a thousandth of the domain is then seen more often than not
 MOST = 20_000  # a mean square is known to a few percent long before; larger blocks pay less than once more their loss
-DRAWS = 50  # of fresh points at most, where a draw has few
 
 Sample = tuple[tuple[Array, ...], Float[Array, " n"]]  # the inputs of a block, and its weights
 
 
 def independent(
     points: Points,
-    draw: Callable[[PRNGKeyArray], Sample] | None,
     tabulate: Callable[[Points], tuple[Array, ...]] | None,
     weight: float,
     key: PRNGKeyArray,
 ) -> Sample | None:
-    """A block's inputs and weights at other points, `LEAST` to `MOST`; None where it has none.
-
-    `draw` is that of blocks with fresh points at every step; the others have `points`, and their data by `tabulate`.
-    """
-    n = min(max(len(points), LEAST), MOST)
-    if draw is not None:
-        return _several(draw, weight, host.split(key, min(-(-n // len(points)), DRAWS)))
-    fresh = None if tabulate is None else points.redraw(n, key)
+    """A block's inputs and weights at other points, `LEAST` to `MOST`, their data by `tabulate`; None without any."""
+    fresh = None if tabulate is None else points.redraw(min(max(len(points), LEAST), MOST), key)
     if fresh is None or tabulate is None:
         return None
     try:
@@ -50,14 +40,6 @@ def independent(
     except Exception:  # a function of these very points, which holds arrays of their number, say
         return None
     return (fresh.x, *data), host.array(weight * host.numpy(fresh.weights))
-
-
-def _several(draw: Callable[[PRNGKeyArray], Sample], weight: float, keys: Sequence[PRNGKeyArray]) -> Sample:
-    """One block out of several draws, with the weights of one."""
-    inputs, weights = zip(*map(draw, keys), strict=True)
-    join = lambda arrays: np.concatenate([host.numpy(a) for a in arrays])
-    columns = tuple(host.array(join(column)) for column in zip(*inputs, strict=True))
-    return columns, host.array(weight * join(weights) / len(keys))
 
 
 class Validation(eqx.Module):

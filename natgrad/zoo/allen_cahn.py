@@ -9,11 +9,19 @@ from natgrad.calculus import value_gradient_laplacian
 from natgrad.domains import Box, Interval
 from natgrad.networks import MLP, Periodic
 from natgrad.options import Count, Range, Whole
-from natgrad.problem import LeastSquares, Residual
+from natgrad.problem import Evolution, LeastSquares, Residual
 from natgrad.zoo import _reference
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
 DOMAIN = Interval(0, 1) * Box([-1], [1])
+
+
+def equation(diffusion: float, reaction: float):
+    def allen_cahn(u, z):
+        value, (u_t, _), u_xx = value_gradient_laplacian(u, z, dims=1)
+        return u_t - diffusion * u_xx - reaction * (value - value**3)
+
+    return allen_cahn
 
 
 def build(
@@ -26,15 +34,35 @@ def build(
     diffusion: Annotated[float, Range(at_least=1e-3, at_most=2e-2)] = 1e-3,
     reaction: Annotated[float, Range(at_least=0, at_most=10)] = 5.0,
 ) -> LeastSquares:
-    def allen_cahn(u, z):
-        value, (u_t, _), u_xx = value_gradient_laplacian(u, z, dims=1)
-        return u_t - diffusion * u_xx - reaction * (value - value**3)
-
     net, inside, start = jax.random.split(key, 3)
     return LeastSquares(
         Periodic(MLP(in_size=3, out_size=1, width=width, depth=depth, key=net), periods=(None, 2.0)),
-        pde=Residual(allen_cahn, DOMAIN.interior(interior, key=inside, rule="sobol")),
+        pde=Residual(equation(diffusion, reaction), DOMAIN.interior(interior, key=inside, rule="sobol")),
         initial=Residual(lambda u, z: u(z) + jnp.cos(jnp.pi * z[1]), DOMAIN.initial(initial, key=start), weight=10),
+        exact=_reference.allen_cahn(diffusion, reaction),
+    )
+
+
+def evolution(
+    key,
+    *,
+    width: Count = 40,
+    depth: Whole = 3,
+    interior: Count = 10_000,
+    initial: Count = 400,
+    diffusion: Annotated[float, Range(at_least=1e-3, at_most=2e-2)] = 1e-3,
+    reaction: Annotated[float, Range(at_least=0, at_most=10)] = 5.0,
+) -> Evolution:
+    net, inside, start = jax.random.split(key, 3)
+    return Evolution(
+        Periodic(MLP(in_size=3, out_size=1, width=width, depth=depth, key=net), periods=(None, 2.0)),
+        Box([-1], [1]),
+        pde=equation(diffusion, reaction),
+        initial=lambda x: -jnp.cos(jnp.pi * x[0]),
+        points={
+            "pde": lambda cylinder: cylinder.interior(interior, key=inside, rule="sobol"),
+            "initial": lambda cylinder: cylinder.initial(initial, key=start),
+        },
         exact=_reference.allen_cahn(diffusion, reaction),
     )
 
@@ -53,6 +81,7 @@ benchmark = register(
         title="Allen–Cahn equation",
         equation="u_t = D u_xx + R (u − u³) in (0,1)×(−1,1), periodic, u(0, x) = −cos πx, D = 10⁻³, R = 5",
         build=build,
+        evolution=evolution,
         presets={"small": small},
         fields=picture,
     )

@@ -13,7 +13,7 @@ from natgrad.calculus import value_gradient_laplacian
 from natgrad.domains import Box, Interval, Points
 from natgrad.networks import MLP
 from natgrad.options import Count, Range, Whole
-from natgrad.problem import LeastSquares, Residual
+from natgrad.problem import Evolution, LeastSquares, Residual
 from natgrad.zoo import _reference
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
@@ -30,6 +30,14 @@ def layered(n: int, key, rule: str = "sobol"):
     return Points.concatenate(*blocks)
 
 
+def equation(nu: float):
+    def burgers(u, z):
+        value, (u_t, u_x), u_xx = value_gradient_laplacian(u, z, dims=1)
+        return u_t + value * u_x - nu * u_xx
+
+    return burgers
+
+
 def build(
     key,
     *,
@@ -39,18 +47,41 @@ def build(
     boundary: Count = 400,
     nu: Annotated[float, Range(at_least=1e-3, at_most=1)] = NU,
 ) -> LeastSquares:
-    def burgers(u, z):
-        value, (u_t, u_x), u_xx = value_gradient_laplacian(u, z, dims=1)
-        return u_t + value * u_x - nu * u_xx
-
     net, inside, rim, start = jax.random.split(key, 4)
     return LeastSquares(
         MLP(in_size=2, out_size=1, width=width, depth=depth, key=net),
-        pde=Residual(burgers, layered(interior, inside)),
+        pde=Residual(equation(nu), layered(interior, inside)),
         boundary=Residual(lambda u, z: u(z), DOMAIN.boundary(boundary, key=rim), weight=10),
         initial=Residual(lambda u, z: u(z) + jnp.sin(jnp.pi * z[1]), DOMAIN.initial(boundary, key=start), weight=10),
         exact=_reference.burgers(nu),
         evaluation=layered(10 * interior, host.key(host.EVALUATION), "monte-carlo"),
+    )
+
+
+def evolution(
+    key,
+    *,
+    width: Count = 40,
+    depth: Whole = 3,
+    interior: Annotated[int, Range(at_least=4)] = 10_000,
+    boundary: Count = 400,
+    nu: Annotated[float, Range(at_least=1e-3, at_most=1)] = NU,
+) -> Evolution:
+    net, inside, rim, start = jax.random.split(key, 4)
+    return Evolution(
+        MLP(in_size=2, out_size=1, width=width, depth=depth, key=net),
+        Box(-1, 1),
+        pde=equation(nu),
+        initial=lambda x: -jnp.sin(jnp.pi * x[0]),
+        boundary=lambda u, z: u(z),
+        points={
+            "pde": lambda _: layered(interior, inside),
+            "boundary": lambda cylinder: cylinder.boundary(boundary, key=rim),
+            "initial": lambda cylinder: cylinder.initial(boundary, key=start),
+        },
+        weights={"boundary": 10},
+        exact=_reference.burgers(nu),
+        evaluation=lambda _: layered(10 * interior, host.key(host.EVALUATION), "monte-carlo"),
     )
 
 
@@ -63,6 +94,7 @@ benchmark = register(
         title="Viscous Burgers equation",
         equation="u_t + u u_x = ν u_xx in (0,1)×(−1,1), u(0, x) = −sin πx, ν = 0.01/π (small: 0.1/π)",
         build=build,
+        evolution=evolution,
         presets={"small": small},
         fields=lambda options: Picture((0, -1), (1, 1), ("t", "x"), scalar(_reference.burgers(options.get("nu", NU)))),
     )

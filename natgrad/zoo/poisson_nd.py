@@ -42,17 +42,14 @@ def build(
     exact, cube = solution(dim), Box([0] * dim, [1] * dim)
     net, inside, rim = jax.random.split(key, 3)
 
-    def points(draw, n, key):
-        return (lambda key: draw(n, key=key)) if fresh else draw(n, key=key)
-
     return LeastSquares(
         MLP(in_size=dim, out_size=1, width=width, depth=None if isinstance(width, tuple) else depth, key=net),
         pde=Residual(
             lambda u, x, f: -laplacian(u, x) - f,
-            points(cube.interior, interior, inside),
+            cube.interior(interior, key=inside, fresh=fresh),
             data=lambda points: jax.vmap(lambda x: -laplacian(exact, x))(points.x),
         ),
-        boundary=Residual(lambda u, x: u(x) - exact(x), points(cube.boundary, boundary, rim), weight=weight),
+        boundary=Residual(lambda u, x: u(x) - exact(x), cube.boundary(boundary, key=rim, fresh=fresh), weight=weight),
         exact=exact,
         evaluation=cube.interior(max(10 * interior, 10_000), key=host.key(host.EVALUATION)),
     )

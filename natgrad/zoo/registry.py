@@ -6,11 +6,13 @@
     solution = ng.solve(problem, ng.NystromNGD(max_rank=300), steps=preset.steps["ngd"])
 
 A problem file has a function `build(key, *, …) -> Problem`, whose typed keyword arguments are the options of the
-problem, and ends with `benchmark = register(Benchmark(…))`. To add a problem to natgrad, add its file; to add one at
-run time, call `register(Benchmark(…))`.
+problem, and ends with `benchmark = register(Benchmark(…))`. An evolution equation has a function
+`evolution(key, *, …) -> Evolution` too, or alone, with `build=whole(evolution)`. To add a problem to natgrad, add its
+file; to add one at run time, call `register(Benchmark(…))`.
 """
 
 import difflib
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -23,7 +25,7 @@ from jaxtyping import PRNGKeyArray
 
 from natgrad.backend import host
 from natgrad.options import checked
-from natgrad.problem import Problem
+from natgrad.problem import Evolution, Problem
 
 BUDGETS = ("ngd", "bfgs", "lbfgs", "ssbroyden", "adam")
 
@@ -47,6 +49,7 @@ class Preset:
         published: the same in the published recipe. In both, "damping" is a rule's class (or a partial of it), which is
             called with `gamma=…`; without it the recipe's own rule holds.
         as_published: options of `build` that differ in the published recipe: the paper's own points, or metric.
+        windows: how many windows of time `natgrad run` marches through by default; the steps are those of each.
         error: the relative error, in the benchmark's `norm`, that NystromNGD(**solver) reaches after steps["ngd"]: at
             least twice what `natgrad run` measured with seed 0 (docs/zoo.md). None where it was not measured.
     """
@@ -57,6 +60,7 @@ class Preset:
     published: Mapping[str, Any] = field(default_factory=dict)
     error: float | None = None
     as_published: Mapping[str, Any] = field(default_factory=dict)
+    windows: int | str | None = None
 
     def __post_init__(self):
         if set(self.steps) != set(BUDGETS):
@@ -114,6 +118,8 @@ class Benchmark:
             its sizes and budgets.
         fields: `fields(options) -> Picture`, where `options` are those of `build` that differ from their defaults.
         norm: the norm of the errors that the presets state: "h1", or "l2" where derivatives are out of reach.
+        evolution: of an evolution equation `evolution(key, *, options…) -> Evolution`, with the options of `build`:
+            what `natgrad run NAME --windows 8` marches through. `build` may be `whole(evolution)`.
     """
 
     name: str
@@ -123,9 +129,12 @@ class Benchmark:
     presets: Mapping[str, Preset]
     fields: Callable[[Mapping[str, Any]], Picture]
     norm: str = "h1"
+    evolution: Callable[..., Evolution] | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "build", checked(self.build))
+        if self.evolution is not None:
+            object.__setattr__(self, "evolution", checked(self.evolution))
 
     @property
     def options(self) -> dict[str, inspect.Parameter]:
@@ -146,12 +155,35 @@ class Benchmark:
         chosen = {**self.preset(preset).build_options(recipe), **self.check(options)}
         return self.build(host.as_key(key), **chosen)
 
+    def windows(
+        self, key: PRNGKeyArray | int, preset: str = "small", recipe: str = "default", **options: Any
+    ) -> Evolution:
+        """The evolution equation of a preset, as `ng.march` takes it; ValueError where the problem is none."""
+        chosen = {**self.preset(preset).build_options(recipe), **self.check(options)}
+        return self.marched()(host.as_key(key), **chosen)
+
+    def marched(self) -> Callable[..., Evolution]:
+        """`evolution`, if there is one."""
+        if self.evolution is None:
+            raise ValueError(f"{self.name} has no windows of time: there are no initial values to march from")
+        return self.evolution
+
     def check(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """The options themselves, if all of them are the problem's."""
         for name in options:
             if name not in self.options:
                 raise ValueError(f"unknown option {name!r} of {self.name}: {suggest(name, self.options)}")
         return options
+
+
+def whole(evolution: Callable[..., Evolution]) -> Callable[..., Problem]:
+    """The `build` of an evolution equation by one network for all times."""
+
+    @functools.wraps(evolution)
+    def build(key: PRNGKeyArray, **options: Any) -> Problem:
+        return evolution(key, **options).whole()
+
+    return build
 
 
 _REGISTERED: dict[str, Benchmark] = {}

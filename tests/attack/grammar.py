@@ -97,7 +97,7 @@ FOLDERS = (
 
 def line(chance: random.Random) -> Line:
     """One line."""
-    command = chance.choices((*COMMANDS, "junk"), (50, 8, 8, 3, 8, 4, 4, 1, 4))[0]
+    command = chance.choices((*COMMANDS, "junk"), (50, 8, 8, 3, 8, 4, 4, 3, 1, 4))[0]
     if command == "junk":
         return junk(chance)
     pieces = COMMANDS[command](chance)
@@ -277,13 +277,26 @@ def _report(chance: random.Random) -> list[Piece]:
     return [*runs(chance), Piece(("-o", out[0]), out[1]), Piece(fields, True if fields else None)]
 
 
+def _export(chance: random.Random) -> list[Piece]:
+    out = chance.choice((
+        ("u.npz", True), ("u.csv", True), ("u.pvd", False), ("u.txt", False), ("empty", False), ("a-file", False),
+        ("no/where.npz", False), ("a" * 300 + ".npz", False), ("", False),
+    ))  # fmt: skip
+    how = chance.choice((
+        (("--resolution", "2"), True), (("--resolution", "0"), False), (("--resolution", "9" * 400), False),
+        (("--resolution", chance.choice(WRONG_INTEGER)), False), (("--times", "3"), False), (("--times", "x"), False),
+        (("--mesh", "none.msh"), False), (("--mesh", "a-file"), False), (("--force", "--resolution", "1"), True),
+    ))  # fmt: skip
+    return [Piece(("real",), True), Piece(("-o", out[0]), out[1] if "--force" not in how[0] else None), Piece(*how)]
+
+
 def _list(chance: random.Random) -> list[Piece]:
     return [chance.choice((Piece((), True), Piece(("poisson3d",), False), Piece(("--steps", "3"), False)))]
 
 
 COMMANDS: dict[str, Callable[[random.Random], list[Piece]]] = {
     "run": _run, "compare": _compare, "sweep": _sweep, "spectrum": _spectrum, "table": _table, "plot": _plot,
-    "report": _report, "list": _list,
+    "report": _report, "export": _export, "list": _list,
 }  # fmt: skip
 
 

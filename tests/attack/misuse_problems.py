@@ -16,7 +16,6 @@ from tests.attack.misuse_tools import (
     TWO,
     VALUE,
     X,
-    changing,
     each,
     inf,
     key,
@@ -48,7 +47,7 @@ PROBLEMS = [
     *each("residual(data)", lambda v: least(lambda u, x, y: u(x) - y, data=v), (np.ones(4), 3.0, "x", None), "data"),
     *each("residual, NaN data", lambda v: least(lambda u, x, y: u(x) - y, data=v), (np.full(9, nan),), "data|finite"),
     *each("residual of no network", least, (lambda u, x: x[0] * 0 + 1j, lambda u, x: "x", lambda u, x: None), "pde"),
-    *each("draws of changing count", lambda v: train(of=least(points=v), steps=3), (changing(),), "draw|points"),
+    *each("points by a function", lambda v: least(points=v), (lambda key: SQUARE.interior(5, key=key),), "fresh=True"),
     *each(
         "block names",
         lambda v: ng.LeastSquares(NET, pde=ng.Residual(VALUE, SQUARE.interior(9, key=0)), **{v: ng.Residual(VALUE, X)}),

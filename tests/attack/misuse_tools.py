@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import count
 from typing import Any
 
 import jax
@@ -85,9 +84,3 @@ def weak(form: Any = None, net: Any = NET, **options: Any):
 
 def by_hand(x: Any = X, weights: Any = None) -> ng.Points:
     return ng.Points(jnp.asarray(x), jnp.full(len(x), 1 / max(len(x), 1)) if weights is None else jnp.asarray(weights))
-
-
-def changing(sizes: Any = None) -> Callable:
-    """A function that draws other numbers of points from call to call."""
-    sizes = count(5)
-    return lambda k: SQUARE.interior(next(sizes), key=k)

@@ -4,11 +4,16 @@ import math
 
 import numpy as np
 
-from natgrad.domains import Ball, Box, Interval, Polygon
+from natgrad.domains import Ball, Box, Interval, Mesh, Polygon
 
 ELL = [(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)]
 # Not convex, clockwise, with a straight angle and a reflex one next to thin corners.
 CROWN = [(0, 0), (-0.5, 2.0), (1, 0.7), (1.7, 2.5), (2.2, 0.8), (3.4, 2.1), (3, 0), (1.5, 0)]
+# Eight triangles of a square.
+GRID = (
+    [(x, y) for y in (0, 1, 2.5) for x in (0, 1.5, 2)],
+    [t for i in (0, 1, 3, 4) for t in ((i, i + 1, i + 4), (i, i + 3, i + 4))],
+)
 
 SPACES = {
     "interval": Interval(-1, 2),
@@ -23,11 +28,16 @@ SPACES = {
     "triangle": Polygon([(0, 0), (2, 0.5), (0.3, 1.5)]),
     "ell": Polygon(ELL),
     "crown": Polygon(CROWN),
+    "gap": Interval(0, 2) - Interval(0.5, 1),
+    "plate": Box([0, 0], [2, 1]) - Ball([0.5, 0.5], 0.3) - Ball([1.3, 0.4], 0.2) - Ball([2, 1], 0.4),
+    "keyhole": (Ball([0, 0], 1) | Box([-0.3, -2], [0.3, 0])) & Polygon([(-2, -2), (2, -2), (2, 2)]),
+    "dice": (Box([0, 0, 0], [1, 1, 1]) & Ball([0.5, 0.5, 0.5], 0.7)) - Ball([1, 0.5, 0.5], 0.3),
+    "grid": Mesh(*GRID),
 }
 SPACETIMES = {f"time-{name}": Interval(0.5, 2) * space for name, space in SPACES.items()}
 DOMAINS = SPACES | SPACETIMES
 
-NO_GAUSS = {"ball5", "time-ball5"}
+NO_GAUSS = {"ball5", "time-ball5", "dice", "time-dice"}
 
 
 def box_moment(lower, upper, powers) -> float:

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from natgrad.experiment import checkpoint, run, single
-from natgrad.experiment.files import write
 from natgrad.experiment.folder import LOCK, MARKER, Folder, held
 from natgrad.experiment.journal import Journal
+from natgrad.storage.files import write
 from tests.experiment.made_up import made_up
 from tests.experiment.small_runs import assert_same_run, config, history
 from tests.experiment.test_resume import Crash, always, crash_after, interrupted, train, wholes  # noqa: F401

@@ -9,9 +9,10 @@ import threading
 
 import pytest
 
-from natgrad.experiment import checkpoint, files
+from natgrad.experiment import checkpoint
 from natgrad.experiment.journal import Journal
 from natgrad.experiment.run import run
+from natgrad.storage import files
 from tests.experiment.small_runs import assert_same_run, config, history, timeless
 
 pytestmark = pytest.mark.usefixtures("compiled")

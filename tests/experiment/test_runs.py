@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from natgrad.experiment import checkpoint
-from natgrad.experiment.files import read_json, write, write_json
 from natgrad.experiment.folder import Folder
 from natgrad.experiment.run import run
 from natgrad.experiment.runs import load
+from natgrad.storage.files import read_json, write, write_json
 from tests.experiment.small_runs import config, history
 
 KEYS = {

@@ -70,7 +70,64 @@ def test_fields_are_measured_by_name():
     norms = both.norms
     weights, values = np.asarray(norms.weights), np.asarray(norms.values)
     p, u = weights @ values[:, 0] ** 2, np.sum(weights[:, None] * values[:, 1:] ** 2)
-    np.testing.assert_allclose(both.errors(both.params)["l2"], np.sqrt(4 * p / (p + u)), rtol=1e-12)
+    errors = both.errors(both.params)
+    assert errors.keys() == {"l2", "h1", "p.l2", "p.h1", "u.l2", "u.h1"}
+    np.testing.assert_allclose(errors["l2"], np.sqrt(4 * p / (p + u)), rtol=1e-12)
+    np.testing.assert_allclose([errors["p.l2"], errors["p.h1"]], 2.0, rtol=1e-13)
+    assert errors["u.l2"] == errors["u.h1"] == 0
+
+
+def test_data_in_place_of_a_solution():
+    """Values at points of the user's own, of one field or several; there is no H¹ norm of them."""
+    x = np.random.default_rng(0).uniform(size=(7, 2))
+    values = jax.vmap(scaled(1.0))(x)
+    problem = least_squares(scaled(1.25), exact=values, evaluation=x)
+    errors = problem.errors(problem.params)
+    assert errors.keys() == {"l2"}
+    np.testing.assert_allclose(errors["l2"], 0.25, rtol=1e-13)
+
+    net = ng.Fields(p=scaled(3.0), u=ng.MLP(2, 2, 4, 1, key=jax.random.key(0)))
+    exact = {"p": values, "u": 2 * jax.vmap(net.u)(x)}
+    points = SQUARE.interior(15, key=jax.random.key(1))
+    both = ng.LeastSquares(net, a=ng.Residual(lambda w, x: w.p(x), points), exact=exact, evaluation=x)
+    errors = both.errors(both.params)
+    np.testing.assert_allclose([errors["p.l2"], errors["u.l2"]], [2.0, 0.5], rtol=1e-13)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_a_target_against_data_is_that_of_l2(capsys):
+    x = np.random.default_rng(0).uniform(size=(7, 2))
+    problem = ng.LeastSquares(
+        scaled(3.0),
+        fit=ng.Residual(lambda u, x: u(x) - scaled(1.0)(x), x),
+        exact=jax.vmap(scaled(1.0))(x),
+        evaluation=x,
+    )
+    solution = ng.solve(problem, ng.FullNGD(), 20, target_error=1e-6, evaluate_every=1)
+    assert solution.status == "target error"
+    assert solution.errors["l2"] <= 1e-6
+    assert "L² " in capsys.readouterr().err
+
+
+VALUES = np.ones(7)
+AT = np.full((7, 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"exact": VALUES}, "evaluation=x"),
+        ({"exact": VALUES[:3], "evaluation": AT}, r"shape \(3,\): there are 7 evaluation points"),
+        ({"exact": np.full(7, np.nan), "evaluation": AT}, "must be finite"),
+        ({"exact": ["a"] * 7, "evaluation": AT}, "arrays of numbers"),
+        ({"exact": {"c": VALUES, "shift": scaled(1.0)}, "evaluation": AT}, "not both"),
+        ({"exact": {}}, "exact names no field"),
+    ],
+)
+def test_data_that_cannot_be_compared(options, words):
+    with pytest.raises(ValueError, match=words) as told:
+        least_squares(scaled(1.0), **options)
+    assert "\n" not in str(told.value)
 
 
 def test_evaluation_points_are_independent_and_ten_times_as_many():

@@ -126,6 +126,20 @@ def test_a_scikit_fem_form_is_a_form(space):
     assert np.allclose(G, expected, rtol=0, atol=1e-11 * np.max(np.abs(expected)))
 
 
+@pytest.mark.parametrize("build", [ritz, cubic])
+def test_errors_against_the_galerkin_solution(build):
+    """Without an exact solution: zero for the finite-element solution itself, whatever the mesh leaves out."""
+    problem, known = build(exact="galerkin"), build()
+    errors = problem.errors(problem.params)
+    assert errors.keys() == {"l2", "h1"}
+    matrix = problem.space.assemble(ng.fem.Form())
+    best = problem._galerkin(matrix) if build is ritz else problem._newton(matrix, problem.term)
+    assert problem.norms(jnp.asarray(best))["h1"] < 1e-13
+    np.testing.assert_allclose(errors["h1"], known.errors(known.params)["h1"], rtol=0.05)  # the mesh is a good one
+    shifted = problem.norms(jnp.asarray(1.5 * best))
+    np.testing.assert_allclose([shifted["l2"], shifted["h1"]], 0.5, rtol=1e-12)
+
+
 def bad(call, *words):
     return pytest.param(call, words, id=" ".join(words))
 
@@ -143,6 +157,7 @@ BAD = [
     bad(lambda: ng.FEINNEnergy(network(), SPACE, 3.0, dirichlet=0.0), "form", "float"),
     bad(lambda: ng.FEINNEnergy(network(), SPACE, ng.fem.Form(), dirichlet={"lid": 0.0}), "lid", "left"),
     bad(lambda: ng.FEINNEnergy(network(), SPACE, ng.fem.Form(), dirichlet=0.0, metric="h2"), "h2", "energy"),
+    bad(lambda: ng.FEINNEnergy(network(), SPACE, ng.fem.Form(), dirichlet=0.0, exact="fem"), "galerkin", "'fem'"),
     bad(lambda: ng.FEINNEnergy(network(), SPACE, ng.fem.Form(), dirichlet=0.0, metric="newton"), "potential"),
     bad(lambda: ng.FEINNLeastSquares(network(), SPACE, ng.fem.Form(), dirichlet=0.0, metric="newton"), "newton", "h1"),
     bad(lambda: ng.FEINNLeastSquares(network(), SPACE, ng.fem.Form(), dirichlet=0.0, riesz="quick"), "quick", "exact"),

@@ -46,6 +46,29 @@ def test_options_override_a_preset():
     assert problem.num_rows == 18
 
 
+@pytest.mark.parametrize("name", [name for name in zoo.names() if zoo.get(name).evolution])
+def test_windows_have_the_options_and_the_equation_of_the_problem(name):
+    benchmark = zoo.get(name)
+    assert describe(benchmark.marched()) == describe(benchmark.build)
+    options = {name: 40 for name in ("interior", "initial", "boundary") if name in benchmark.options}
+    window = benchmark.windows(0, width=3, depth=1, **options).whole()
+    problem = benchmark.problem(0, width=3, depth=1, **options)
+    assert {block.name for block in window.features} == {block.name for block in problem.features}
+    assert window.num_parameters == problem.num_parameters
+
+
+def test_a_problem_without_time_has_no_windows():
+    with pytest.raises(ValueError, match="poisson3d has no windows of time"):
+        zoo.get("poisson3d").windows(0)
+
+
+def test_one_window_is_the_whole_problem():
+    build = registry.whole(zoo.get("burgers").marched())
+    benchmark = zoo.Benchmark("b", "", "", build, {}, lambda options: None)
+    assert benchmark.options.keys() == zoo.get("burgers").options.keys()
+    assert build(jax.random.key(0), width=3, depth=1, interior=8, boundary=6).num_rows == 20
+
+
 def test_a_user_registers_a_problem(monkeypatch):
     monkeypatch.setattr(registry, "_REGISTERED", {})
     preset = zoo.Preset({}, registry.budget(1, 2, 3))

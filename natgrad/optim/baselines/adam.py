@@ -7,23 +7,20 @@ is known at no extra evaluation.
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from natgrad.backend import host
 from natgrad.extras import needs
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.options import Checked, Count, NonNegative, Positive, Whole
 from natgrad.problem import Problem
-from natgrad.problem.base import check_weights
+from natgrad.problem.base import check_settled
 
 
 class AdamState(eqx.Module):
-    """Loss and gradient at the parameters it comes with, and the moments; `seed` draws fresh points."""
+    """Loss and gradient at the parameters it comes with, and the moments."""
 
-    seed: UInt32[Array, ""]
     iteration: Int[Array, ""]
     loss: Float[Array, ""]
     gradient: Float[Array, " p"]
@@ -59,21 +56,19 @@ class Adam(Checked):
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> AdamState:
         """The state before the first step."""
         optax = _optax()
-        first, later = host.split(key)
-        loss, gradient = loss_and_gradient(problem.resample(first), params)
-        return AdamState(jax.random.bits(later), jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(gradient))
+        loss, gradient = loss_and_gradient(problem, params)
+        return AdamState(jnp.asarray(0), loss, gradient, optax.scale_by_adam().init(gradient))
 
     def step(self, problem: Problem, params: PyTree, state: AdamState) -> tuple[PyTree, AdamState, BaselineInfo]:
         """One iteration: pure, jittable. The loss may rise."""
         optax = _optax()
-        check_weights(problem)
+        check_settled(problem)
         theta, unravel = ravel_pytree(params)
         rate = self.rate(state.iteration).astype(theta.dtype)
         direction, moments = optax.scale_by_adam().update(state.gradient, state.moments)
         new = theta - rate * direction
         params = unravel(new)
-        fresh = problem.resample(jax.random.fold_in(jax.random.key(state.seed), state.iteration))
-        loss, gradient = loss_and_gradient(fresh, params)
+        loss, gradient = loss_and_gradient(problem, params)
         info = BaselineInfo(
             loss=state.loss,
             change=loss - state.loss,
@@ -84,7 +79,7 @@ class Adam(Checked):
             accepted=jnp.asarray(True),
             converged=jnp.asarray(False),
         )
-        return params, AdamState(state.seed, state.iteration + 1, loss, gradient, moments), info
+        return params, AdamState(state.iteration + 1, loss, gradient, moments), info
 
 
 def _optax() -> Any:

@@ -45,6 +45,11 @@ def test_iterates_are_those_of_one_device():
     assert all(distance < 1e-8 for _, distance, _ in rows), rows
 
 
+def test_windows_are_those_of_one_device():
+    rows = ask("march", [1, 2, 4])
+    assert max(max(row) for row in rows) < 1e-8, rows
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
@@ -76,9 +81,9 @@ def test_errors_after_a_hundred_steps(name):
     assert max(errors) < 1.1 * min(errors), rows
 
 
-@pytest.mark.slow
-def test_points_drawn_at_every_step_are_the_same():
-    assert ask("fresh_points", 4) < 1e-8
+@pytest.mark.parametrize("way", [pytest.param("fresh", marks=pytest.mark.slow), "adaptive"])
+def test_points_drawn_at_every_step_are_the_same(way):
+    assert ask("moving_points", 4, way) < 1e-8
 
 
 def test_weights_found_in_training_are_the_same():

@@ -20,6 +20,7 @@ from natgrad.backend import tuning
 from natgrad.backend.parallel import devices, everywhere, shard
 from natgrad.gramian import gramian
 from natgrad.optim.kernel import Kernel
+from tests.stages.equations import heat
 
 jax.config.update("jax_enable_x64", True)
 
@@ -153,9 +154,11 @@ def collectives(count):
     return {"found": found, "q": problem.num_rows, "p": problem.num_parameters}
 
 
-def fresh_points(count):
-    """The distance of the parameters after steps with points drawn at every one."""
-    points = lambda key: SQUARE.interior(21, key=key)
+def moving_points(count, way):
+    """The distance of the parameters after steps with points drawn at every one; there are others that stay."""
+    ways = {"fresh": {"fresh": True}, "adaptive": {"adaptive": ng.ByResidual()}}
+    draw = lambda seed, **moves: SQUARE.interior(21, key=jax.random.key(seed), **moves)
+    points = draw(1, **ways[way]) + draw(2)
     block = ng.Residual(lambda u, x: ng.laplacian(u, x) + 2 * jnp.pi**2 * exact(x), points)
     one = ng.LeastSquares(network(), pde=block)
     ends = [ng.solve(p, ng.FullNGD(), 3, progress=False).params for p in (one, shard(one, devices(count)))]
@@ -172,6 +175,18 @@ def balanced(count, solver):
     weights = [end.history.weights["boundary"] for end in ends]
     assert len(set(weights[0])) == 3, weights
     return [relative(weights[1], weights[0]), relative(ends[1].params, ends[0].params)]
+
+
+def march(counts):
+    """The distances of the parameters of all windows from those of one device, for each number of devices."""
+    rows, reference = [], None
+    for count in counts:
+        one, mesh = heat(points={"pde": 37, "initial": 13, "ends": 7}), devices(count)
+        spread = one if count == 1 else lambda *window, one=one, mesh=mesh: shard(one(*window), mesh)
+        solution = ng.march(spread, ng.FullNGD(), [0, 0.5, 1, 2], 4, progress=False)
+        reference = solution if reference is None else reference
+        rows.append([relative(solution.params, reference.params), relative(solution.errors, reference.errors)])
+    return rows
 
 
 if __name__ == "__main__":

@@ -33,6 +33,17 @@ def write(path: Path, *data: bytes | memoryview | str) -> None:
             os.close(folder)
 
 
+def writable(path: Path | str, force: bool, name: str = "name", forced: str = "force=True") -> Path:
+    """The path itself, if a file can be there and none is, or one that may go; `name` and `forced` say how to ask."""
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        reason = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
+        raise ValueError(f"{path} {reason}: give the name of a file")
+    if path.exists() and not force:
+        raise ValueError(f"{path} exists: choose another {name}, or {forced} to replace it")
+    return path
+
+
 @contextmanager
 def named(path: Path) -> Iterator[None]:
     """An OSError that happens inside says which file was to be read or written: a full disk does not by itself."""

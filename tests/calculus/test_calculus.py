@@ -8,8 +8,10 @@ import pytest
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
+import natgrad as ng
 from natgrad import calculus
 from natgrad.calculus import (
+    derivatives,
     divergence,
     gradient,
     hessian,
@@ -17,7 +19,7 @@ from natgrad.calculus import (
     partial,
     value_gradient_laplacian,
 )
-from natgrad.networks import MLP, HardBoundary
+from natgrad.networks import MLP, HardBoundary, Periodic
 
 # Compile time is nearly all the time these tests take.
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -113,6 +115,53 @@ def test_the_forward_pass_agrees_with_the_hessian(name):
     close(part, hess[..., 0, 0] + hess[..., 2, 2])
 
 
+def nested(u, x, i, k):
+    derivative = lambda x: jnp.asarray(u(x))
+    for _ in range(k):
+        derivative = lambda x, d=derivative: jax.jvp(d, (x,), (jnp.eye(x.size)[i],))[1]
+    return derivative(x)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_taylor_mode_agrees_with_nested_jvps(name):
+    u, order = FUNCTIONS[name], 2 if name == "eigenvalues" else 3  # to compile it takes long
+    ours, expected = jit(lambda x: (derivatives(u, x, 1, order), [nested(u, x, 1, k) for k in range(order + 1)]))(X)
+    for actual, value in zip(ours, expected, strict=True):
+        close(actual, value, 1e-11)
+
+
+@pytest.mark.parametrize("activation", [jnp.tanh, jnp.sin, jax.nn.silu])
+def test_high_derivatives_of_networks_in_their_wrappings(activation):
+    domain = ng.Interval(0, 2) * ng.Box([-1], [1])
+    inner = MLP(3, 1, 4, 1, activation=activation, key=jax.random.key(1))
+    u = HardBoundary(ng.Normalized(Periodic(inner, (None, 2.0)), domain, 3.0), lambda x: x[0] * (1 - x[1] ** 2))
+    theta, unravel = ravel_pytree(u)
+    x = X[:2]
+    close(jit(lambda x: partial(u, x, 1, 1, 1, 1))(x), jit(lambda x: nested(u, x, 1, 4))(x), 1e-10)
+    ours = jit(jax.jacrev(lambda t: partial(unravel(t), x, 1, 1, 1)))(theta)
+    close(ours, jit(jax.jacrev(lambda t: nested(unravel(t), x, 1, 3)))(theta), 1e-10)
+    with calculus.products_together():
+        close(jit(jax.jacrev(lambda t: partial(unravel(t), x, 1, 1, 1)))(theta), ours, 1e-10)
+
+
+def test_taylor_mode_is_one_pass_without_nested_derivatives(monkeypatch):
+    """No equation of a network goes to nested jvps, and the number of products grows with the order alone."""
+    calls = []
+
+    def u(x):
+        calls.append(1)
+        return net(1, jnp.sin)(x)
+
+    def refuse(*_):
+        raise AssertionError("an equation went to nested jvps")
+
+    monkeypatch.setattr(calculus.taylor.Taylor, "other", refuse)
+    monkeypatch.setattr(calculus.taylor, "_jvps", refuse)
+    text = str(jax.make_jaxpr(lambda x: partial(u, x, 0, 0, 0, 0))(X))
+    assert len(calls) == 1
+    assert text.count("dot_general") == 3 + 1 + 4 + 4  # u itself; three layers, the first with one derivative
+
+
 def test_closed_forms():
     def u(x):
         return x[0] ** 3 * x[1] + jnp.sin(x[2])
@@ -130,6 +179,10 @@ def test_closed_forms():
         (lambda x: partial(u, x, 0, 0), 6 * x0 * x1),
         (lambda x: partial(u, x, 0, 1), 3 * x0**2),
         (lambda x: partial(u, x, 0, 1, 0), 6 * x0),
+        (lambda x: partial(u, x, 0, 0, 0), 6 * x1),
+        (lambda x: partial(u, x, 0, 0, 0, 1), 6.0),
+        (lambda x: partial(u, x, -1, 2, -1, 2), np.sin(x2)),
+        (lambda x: jnp.stack(derivatives(u, x, -1, 3)[1:]), np.array([np.cos(x2), -np.sin(x2), -np.cos(x2)])),
         (lambda x: partial(u, x, -1), np.cos(x2)),
         (lambda x: hessian(u, x), np.diag([6 * x0 * x1, 0, -np.sin(x2)]) + 3 * x0**2 * swap),
     ]
@@ -260,7 +313,7 @@ def test_the_program_does_not_grow_with_the_dimension():
 def test_float32_stays_float32():
     u = MLP(3, 1, 8, 2, key=jax.random.key(0), dtype=jnp.float32)
     x = X.astype(np.float32)
-    for f in (laplacian, gradient, lambda u, x: partial(u, x, 0, 0)):
+    for f in (laplacian, gradient, lambda u, x: partial(u, x, 0, 0), lambda u, x: partial(u, x, 0, 0, 0)):
         assert jax.eval_shape(lambda x, f=f: f(u, x), x).dtype == jnp.float32
 
 
@@ -273,6 +326,8 @@ def test_float32_stays_float32():
         (lambda u: laplacian(u, X, dims=(0, -3)), "each coordinate once"),
         (lambda u: laplacian(lambda x: (x, x), X), "u must return one array, got tuple"),
         (lambda u: partial(u, X), "at least one coordinate"),
+        (lambda u: derivatives(u, X, 3, 2), "dims must name coordinates"),
+        (lambda u: derivatives(u, X, 0, 0), "order must be a positive integer, got 0"),
         (lambda u: divergence(u, X), "as many components as x"),
         (lambda u: divergence(lambda x: x[:2], X), r"as many components as x \(3\), got 2"),
         (lambda u: divergence(lambda x: x[:1], X, dims=(0, 1)), "takes 2 components, u has 1"),

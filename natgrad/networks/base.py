@@ -1,0 +1,34 @@
+"""What networks have in common: one point in, a number or a vector out."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+Function = Callable[[Array], Array]
+
+
+def num_parameters(network) -> int:
+    """The number p of entries of the parameter vector (p,): of all floating-point arrays in the network.
+
+    >>> from natgrad.networks import MLP
+    >>> num_parameters(MLP(in_size=3, out_size=1, width=64, depth=3, key=jax.random.key(0)))
+    8641
+    """
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
+
+
+def point(x, in_size: int) -> Array:
+    x = jnp.asarray(x)
+    if x.shape != (in_size,):
+        hint = "; use jax.vmap" if x.ndim > 1 and x.shape[-1] == in_size else ""
+        raise ValueError(f"u takes one point of shape ({in_size},), got {x.shape}{hint}")
+    return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float)
+
+
+def check_input(network: Function, inputs: int, why: str) -> None:
+    in_size = getattr(network, "in_size", inputs)
+    if in_size != inputs:
+        raise ValueError(f"a network with {inputs} inputs is needed for {why}, got one with in_size={in_size}")
