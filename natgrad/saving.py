@@ -50,8 +50,7 @@ def load(path: Path | str, like: Any = None) -> Any:
         raise ValueError(f"{path} is a run folder, which has all it needs: leave `like` out")
     from natgrad.experiment.runs import load as load_run
 
-    problem, params = load_run(path).restore()
-    return problem.solution(params)
+    return load_run(path).function()
 
 
 def load_solution(path: Path | str, problem: Problem | None = None, solver: Any = None) -> Solution:

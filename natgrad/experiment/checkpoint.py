@@ -12,7 +12,7 @@ stepping (the first is written at once).
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -29,6 +29,7 @@ from natgrad.storage.container import LONGEST
 KEEP = 2
 SHARE = 0.02  # of the stepping time
 HOME = "checkpoint"  # the folder in the run's
+Like = Callable[[dict[str, Any]], PyTree]  # header ↦ a tree of the structure of what was saved
 
 
 @dataclass(frozen=True)
@@ -105,19 +106,19 @@ def pack(tree: PyTree) -> memoryview:
     return container.pack(jax.tree.leaves(tree))
 
 
-def load(path: Path, fingerprint: str, like: PyTree) -> Checkpoint:
-    """A checkpoint with the structure of `like`, or of `like(header)`; ValueError, in one line, where it is damaged or
-    of another run."""
+def load(path: Path, fingerprint: str, like: Like) -> Checkpoint:
+    """A checkpoint with the structure of `like(header)`; ValueError, in one line, where it is damaged or of another
+    run."""
     header, arrays = _open(path, fingerprint)
     told = {name: header[name] for name in ("step", "time", "status", "history")}
-    return Checkpoint(**told, tree=container.fit(path.name, arrays, like(header) if callable(like) else like))
+    return Checkpoint(**told, tree=container.fit(path.name, arrays, like(header)))
 
 
-def load_first(path: Path, fingerprint: str, like: PyTree) -> PyTree:
+def load_first(path: Path, fingerprint: str, like: Like) -> PyTree:
     """The first part alone of the tree that was saved: of (parameters, state) the parameters."""
     header, arrays = _open(path, fingerprint)
-    like = like(header) if callable(like) else like
-    return container.fit(path.name, arrays[: len(jax.tree.leaves(like))], like)
+    tree = like(header)
+    return container.fit(path.name, arrays[: len(jax.tree.leaves(tree))], tree)
 
 
 def unpack(payload: bytes | memoryview, like: PyTree) -> PyTree:

@@ -258,12 +258,12 @@ def last_checkpoint(
     """
     own, marched = prepared.problem.params, "windows" in prepared.record
     state = prepared.solver.init(prepared.problem, own, key)
-    like: Any = (lambda header: ((own,) * header["windows"], state)) if marched else (own, state)
+    like = lambda header: ((own,) * header["windows"] if marched else own, state)
     good = by_first(lambda: usable(home, prepared.record["fingerprint"], like, say, warn))
     if good is None:
         return None, [], 0
     header, payload, records, kept = good
-    params, state = checkpoints.unpack(payload, like(header) if marched else like)
+    params, state = checkpoints.unpack(payload, like(header))
     last: dict[str, Any] = records[-1] if records else {"loss": math.nan, "errors": {}}
     status = header["status"] or ("interrupted" if marched else "steps")
     solution = Solution(
@@ -275,7 +275,7 @@ def last_checkpoint(
 
 
 def usable(
-    home: Folder, fingerprint: str, like: Any, say: Say, warn: Say
+    home: Folder, fingerprint: str, like: checkpoints.Like, say: Say, warn: Say
 ) -> tuple[dict[str, Any], bytes, list, list[Path]] | None:
     """Header, arrays and history of the latest good checkpoint, and the good ones that the run wrote itself."""
     folder, good, own = home.path, [], []

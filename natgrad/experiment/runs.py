@@ -102,7 +102,7 @@ class Run:
         """The network of the last checkpoint, or the networks of all windows as one function."""
         problem, params = self.restore()
         if "windows" not in self.config:
-            return problem.network(params)
+            return problem.solution(params)
         known = {record["window"]: (record["t0"], record["t1"]) for record in self.records}
         spans = [known[number] for number in sorted(known)][: len(params)]
         networks: list[Any] = [problem.solution(own) for own in params]
@@ -122,7 +122,7 @@ class Run:
         )
         prepared = prepare(config, {"plan": self.config.get("plan")})
         own: Any = prepared.problem.params
-        like = (lambda header: (own,) * header["windows"]) if "windows" in self.config else own
+        like = lambda header: (own,) * header["windows"] if "windows" in self.config else own
         for path in checkpoints:
             try:
                 return prepared.problem, checkpoint.load_first(path, self.config["fingerprint"], like)

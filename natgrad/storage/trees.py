@@ -72,13 +72,8 @@ class Describer:
 
     def _object(self, value: Any, name: str) -> Any:
         kind = type(value)
-        path = f"{kind.__module__}.{kind.__qualname__}"
-        fields = _fields(kind)
-        if (
-            fields is not None
-            and path.partition(".")[0] in PACKAGES
-            and _find(kind.__module__, kind.__qualname__) is kind
-        ):
+        fields, path = _fields(kind), class_name(kind)
+        if fields is not None and path is not None:
             parts = {field: getattr(value, field) for field in fields}
             return {"class": path, "fields": {field: self(part, f"{name}.{field}") for field, part in parts.items()}}
         if callable(value) and (function := function_name(value)) is not None:
@@ -111,6 +106,15 @@ def rebuild(described: Any, arrays: Sequence[Any]) -> Any:
         case {"class": path, "fields": parts}:
             return _assemble(path, {name: again(part) for name, part in parts.items()})
     raise ValueError(f"it has something that this natgrad does not know: {str(described)[:60]}")
+
+
+def class_name(kind: type) -> str | None:
+    """Where a class of natgrad, Equinox or Optax is found: in its room, where that has it; None for any other."""
+    parts = kind.__module__.split(".")
+    for home in (".".join(parts[:2]), kind.__module__):
+        if parts[0] in PACKAGES and _find(home, kind.__qualname__) is kind:
+            return f"{home}.{kind.__qualname__}"
+    return None
 
 
 def function_name(function: Any) -> str | None:

@@ -140,12 +140,12 @@ def test_trees_come_back_bit_for_bit(tmp_path):
     writer = checkpoint.Writer(Folder(tmp_path, "run"), {"fingerprint": "print"})
     writer.save(4, 1.5, "steps", {"bytes": 0}, tree)
     (path,) = checkpoint.files(tmp_path / "checkpoint")
-    found = checkpoint.load(path, "print", jax.tree.map(lambda leaf: leaf, tree))
+    found = checkpoint.load(path, "print", lambda header: jax.tree.map(lambda leaf: leaf, tree))
     assert (found.step, found.time, found.status) == (4, 1.5, "steps")
     assert bytes(checkpoint.pack(found.tree)) == bytes(checkpoint.pack(tree))
     assert found.tree["key"].dtype == tree["key"].dtype
     with pytest.raises(ValueError, match="does not fit"):
-        checkpoint.load(path, "print", {**tree, "n": jax.numpy.zeros(2)})
+        checkpoint.load(path, "print", lambda header: {**tree, "n": jax.numpy.zeros(2)})
 
 
 def test_parameters_are_restored(trained):
