@@ -1,7 +1,8 @@
 """`natgrad …`: every experiment a command away.
 
 Wrong input ends with one line on stderr and exit code 2; a run that breaks down with exit code 1; an interrupted one
-with 130; one that SIGTERM ended with 143. Everything heavy (plots, tables, the live display) is imported by the command that needs it.
+with 130; one that SIGTERM ended with 143. Everything heavy (plots, tables, the live display) is imported by the command
+that needs it.
 """
 
 import os

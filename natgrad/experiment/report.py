@@ -1,6 +1,7 @@
 """One page that holds everything about some runs: curves to play with, fields, the table, and the commands to repeat.
 
-The page is a template (report.html) with the data of the curves in it; nothing is loaded from anywhere.
+The page is a template (report.html, with page.css and chart.js) with the data of the curves in it; nothing is loaded
+from anywhere.
 """
 
 import base64
@@ -35,25 +36,32 @@ def page(runs: Sequence[Run], *, fields: bool = True) -> str:
     data = {}
     for index, problem in enumerate(dict.fromkeys(g.problem for g in groups)):
         members = [g for g in groups if g.problem == problem]
-        data[f"chart{index}"] = _chart(members)
+        data[f"chart{index}"] = chart(members)
         sections.append(
             f"<section><h2>{html.escape(problem)}</h2>{_table(members)}"
             f'<div class="chart" id="chart{index}"></div>{_figures(members) if fields else ""}</section>'
         )
-    template = resources.files("natgrad.experiment").joinpath("report.html").read_text()
-    parts = {
-        "sections": "\n".join(sections),
-        "caption": html.escape(caption(groups)),
-        "commands": "\n".join(map(_run, runs)),
-        "count": str(len(runs)),
-        "data": dumps(data).replace("<", "\\u003c"),
-    }
-    for name, text in parts.items():
-        template = template.replace(f"<!--{name}-->", text)
-    return template
+    return template(
+        "report.html",
+        sections="\n".join(sections),
+        caption=html.escape(caption(groups)),
+        commands="\n".join(map(_run, runs)),
+        count=str(len(runs)),
+        data=dumps(data).replace("<", "\\u003c"),
+    )
 
 
-def _chart(groups: Sequence[Group]) -> dict[str, Any]:
+def template(name: str, **parts: str) -> str:
+    """A page of this folder with its parts in it, its style and the script that draws."""
+    files = resources.files("natgrad.experiment")
+    text = files.joinpath(name).read_text()
+    parts = {"style": files.joinpath("page.css").read_text(), "script": files.joinpath("chart.js").read_text(), **parts}
+    for part, content in parts.items():
+        text = text.replace(f"<!--{part}-->", content)
+    return text
+
+
+def chart(groups: Sequence[Group]) -> dict[str, Any]:
     """The curves of a problem: quartiles of each quantity against iterations and time."""
     series = []
     for g, style in zip(groups, styles(groups), strict=True):

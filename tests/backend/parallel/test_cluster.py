@@ -33,7 +33,7 @@ def srun(start, words, count=2):  # noqa: F811
 
 @pytest.mark.slow
 def test_a_preempted_job_goes_on_with_fewer_processes(tmp_path, start):  # noqa: F811
-    """SIGTERM reaches all, twice each, as launchers send it; all end at one step, with a checkpoint and exit code 143."""
+    """SIGTERM reaches all, twice each, as launchers send it; all end at one step, saved, with exit code 143."""
     folder = tmp_path / "run"
     processes = srun(start, command(folder, 100_000))
     deadline = time.monotonic() + PATIENCE
@@ -81,7 +81,7 @@ def test_nothing_to_go_by_is_said_with_what_was_looked_for(nowhere, monkeypatch)
     ],
 )
 def test_what_jax_is_told(nowhere, monkeypatch, signs, how):
-    """Open MPI 5 says who takes part by mpi4py; a process that sees one GPU takes it, whatever its number on the host."""
+    """Open MPI 5 says who takes part by mpi4py; a process that sees one GPU takes it, whatever its number."""
     asked = []
     monkeypatch.setattr(cluster, "_initialize", lambda **given: asked.append(given))
     monkeypatch.setattr(cluster, "find_spec", lambda name: name)
