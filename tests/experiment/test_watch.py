@@ -207,6 +207,35 @@ def test_the_page_follows_a_run_in_a_browser(tmp_path, monkeypatch):
     assert (drawn, longer, chosen, marks) == (40, 65, "loss", 1)
 
 
+FRAME = """<!DOCTYPE html><html><body><iframe style="width:360px;height:900px;border:0"></iframe><script>
+const frame = document.querySelector("iframe");
+frame.onload = () => setTimeout(() => {
+  const page = frame.contentDocument, cells = page.querySelectorAll("tbody th, td, svg, select, button");
+  const edges = Array.from(cells, e => e.getBoundingClientRect().right);
+  const told = [cells.length, page.documentElement.scrollWidth, Math.max(...edges)];
+  document.body.innerHTML = "<pre>SEEN" + JSON.stringify(told) + "NEES</pre>";
+}, 500);
+frame.srcdoc = PAGE;
+</script></body></html>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_the_page_fits_a_phone(tmp_path):
+    """A run is a block there, whatever its name; nothing reaches over the edge of 360 pixels."""
+    going(tmp_path / "runs" / "a" / ("long-" * 20), 40, gap=2.0)
+    going(tmp_path / "runs" / "b", 0)
+    watch = Watch([tmp_path / "runs"])
+    with Server(watch, 0) as server:
+        data = f"new Response({json.dumps(watch.answer(''))})"
+        page = server.page.replace('await fetch("data?seen=" + encodeURIComponent(version))', data)
+    assert "await fetch" not in page
+    (tmp_path / "frame.html").write_text(FRAME.replace("PAGE", json.dumps(page).replace("</", "<\\/")))
+    cells, scroll, widest = visit(f"file://{tmp_path / 'frame.html'}", tmp_path)
+    assert cells > 20
+    assert scroll <= 360
+    assert widest <= 360
+
+
 def command(*words):
     return [sys.executable, "-m", "natgrad", "watch", *map(str, words)]
 
