@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 
 import pytest
@@ -28,14 +29,14 @@ def srun(start, words, count=2):  # noqa: F811
     """What `srun --ntasks=count` starts."""
     shared = {"SLURM_JOB_ID": job(), "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": str(count)}
     places = [{"SLURM_PROCID": str(i), "SLURM_LOCALID": str(i)} for i in range(count)]
-    return [start([*words, "--distributed"], **shared, **place) for place in places]
+    return [start(words, **shared, **place) for place in places]
 
 
 @pytest.mark.slow
 def test_a_preempted_job_goes_on_with_fewer_processes(tmp_path, start):  # noqa: F811
     """SIGTERM reaches all, twice each, as launchers send it; all end at one step, saved, with exit code 143."""
     folder = tmp_path / "run"
-    processes = srun(start, command(folder, 100_000))
+    processes = srun(start, command(folder, 100_000, "--distributed"))
     deadline = time.monotonic() + PATIENCE
     while len(history(folder)) < 20 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -51,6 +52,26 @@ def test_a_preempted_job_goes_on_with_fewer_processes(tmp_path, start):  # noqa:
     assert result["steps"] == len(before) == int(max((folder / "checkpoint").glob("*")).stem.removeprefix("step-"))
     finish(start(command(folder, result["steps"] + 3, "--resume")))
     assert history(folder)[:-3] == before
+
+
+SCRIPT = """
+import jax, natgrad as ng
+from tests.backend.parallel.worker import poisson
+
+mesh = ng.devices(distributed=True)
+assert ng.devices(2, distributed=True) == mesh
+solution = ng.solve(ng.shard(poisson(), mesh), ng.FullNGD(), steps=3, progress=False)
+print(jax.process_index(), jax.process_count(), mesh.size, solution.errors["h1"], solution.u(jax.numpy.ones(2)).item())
+"""
+
+
+@pytest.mark.slow
+def test_a_script_is_run_by_all(start):  # noqa: F811
+    processes = srun(start, [sys.executable, "-c", SCRIPT])
+    (one, errors), (other, _) = [process.communicate(timeout=PATIENCE) for process in processes]
+    one, other = (text.splitlines()[-1].split() for text in (one, other))  # what Gloo says aside
+    assert one[:3] == ["0", "2", "2"], errors
+    assert other == ["1", *one[1:]]
 
 
 @pytest.fixture
