@@ -45,18 +45,20 @@ def join() -> None:
     except ValueError:  # JAX found nothing to go by
         raise ValueError(_nothing()) from None
     except Exception as error:  # whatever a launcher's own library raises
-        if "before any JAX" in " ".join(str(error).split()):
+        told = " ".join(str(error).split())
+        if "before any JAX" in told:
             raise ValueError("the processes must join before all other use of JAX, and it was used already") from None
-        raise ValueError(f"the processes cannot join: {error}") from None
+        raise ValueError(f"the processes cannot join: {told}") from None
 
 
 def _initialize(**how: Any) -> None:
+    before = signal.getsignal(signal.SIGTERM)
     jax.distributed.initialize(
         initialization_timeout=120, heartbeat_timeout_seconds=HEARTBEAT, shutdown_timeout_seconds=HEARTBEAT, **how
     )
-    if threading.current_thread() is threading.main_thread():
+    if before is not None and threading.current_thread() is threading.main_thread():
         # JAX's runtime takes SIGTERM for itself, and a process that is not training would not end by it.
-        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+        signal.signal(signal.SIGTERM, before)
 
 
 def _method() -> str | None:

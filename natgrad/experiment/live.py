@@ -33,9 +33,12 @@ class Live(Run):
     """A run as it stands, by columns; `records` has the last one alone."""
 
     columns: dict[str, list[float]] = field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)  # those of the columns that were asked for
 
     def column(self, name: str) -> np.ndarray:
-        return np.asarray(self.columns.get(name, []), float)
+        if name not in self.arrays:
+            self.arrays[name] = np.asarray(self.columns.get(name, []), float)
+        return self.arrays[name]
 
     @cached_property
     def plateau(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import base64
 import html
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ QUANTITIES = {
     "validation": "loss at independent points", "mu": "damping μ", "rank": "rank ℓ",
     "inner_iterations": "inner iterations", "step_size": "step size α",
 }  # fmt: skip
+AXES = ("step", "time")
 DASHES = {"-": "", "--": "7 4", ":": "2 3", "-.": "7 3 2 3"}
 
 
@@ -61,23 +62,27 @@ def template(name: str, **parts: str) -> str:
     return text
 
 
-def chart(groups: Sequence[Group]) -> dict[str, Any]:
-    """The curves of a problem: quartiles of each quantity against iterations and time."""
-    series = []
-    for g, style in zip(groups, styles(groups), strict=True):
-        curves: dict[str, Any] = {}
-        for name in QUANTITIES:
-            for against in ("step", "time"):
-                x, low, middle, high = (_thin(values) for values in curve(g, name, against))
-                if len(x):
-                    band = [low, high] if len(g.runs) > 1 else []
-                    curves.setdefault(name, {})[against] = [[_short(v) for v in line] for line in (x, middle, *band)]
-        dots = {against: plateau_dot(g, against) for against in ("step", "time")}
-        entry = {"label": g.label, "color": style["color"], "dash": DASHES[style["linestyle"]]}
-        series.append({**entry, "curves": curves, "dots": dots, "seeds": len(g.runs)})
+def chart(groups: Sequence[Group], draw: Callable[[Group], dict[str, Any]] | None = None) -> dict[str, Any]:
+    """What chart.js draws of a problem: a series a group, by `draw` (`curves`)."""
+    series: list[dict[str, Any]] = [
+        {"label": g.label, "color": style["color"], "dash": DASHES[style["linestyle"]], **(draw or curves)(g)}
+        for g, style in zip(groups, styles(groups), strict=True)
+    ]
     names = {name: title for name, title in QUANTITIES.items() if any(name in s["curves"] for s in series)}
-    wide = {against: logarithmic(groups, against) for against in ("step", "time")}
+    wide = {against: bool(logarithmic(groups, against)) for against in AXES}
     return {"series": series, "quantities": names, "norm": groups[0].runs[0].norm, "wide": wide}
+
+
+def curves(g: Group) -> dict[str, Any]:
+    """The curves of a group: quartiles of each quantity against iterations and time."""
+    found: dict[str, Any] = {}
+    for name in QUANTITIES:
+        for against in AXES:
+            x, low, middle, high = (_thin(values) for values in curve(g, name, against))
+            if len(x):
+                band = [low, high] if len(g.runs) > 1 else []
+                found.setdefault(name, {})[against] = [[_short(v) for v in line] for line in (x, middle, *band)]
+    return {"curves": found, "dots": {against: plateau_dot(g, against) for against in AXES}, "seeds": len(g.runs)}
 
 
 def _thin(values: np.ndarray) -> np.ndarray:

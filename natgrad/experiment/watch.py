@@ -1,6 +1,7 @@
 """`natgrad watch`: a page that follows runs while they go on, served on this machine to this machine.
 
-/ is the page (watch.html), which asks once a second for /data, what it shows, and gets it where that has changed.
+/ is the page (watch.html), which asks for /data, what it shows, and gets it where that has changed: once a second, or
+less often where an answer takes long.
 """
 
 import json
@@ -18,8 +19,8 @@ import numpy as np
 from natgrad.experiment.files import dumps
 from natgrad.experiment.live import Follower, Live, below, names
 from natgrad.experiment.records import is_archive
-from natgrad.experiment.report import QUANTITIES, chart, template
-from natgrad.experiment.runs import Group
+from natgrad.experiment.report import QUANTITIES, chart, curves, template
+from natgrad.experiment.runs import Group, Run
 from natgrad.experiment.statuses import BROKEN
 
 HOST = "127.0.0.1"
@@ -38,6 +39,7 @@ class Watch:
                 raise ValueError(f"there is no folder {place} to watch")
         self.places = list(dict.fromkeys(places))
         self.followers: dict[Path, Follower] = {}
+        self.drawn: dict[Path, tuple[Run, dict[str, Any]]] = {}
         self.lock = threading.Lock()
         self.version, self.looked, self.text = 0, -PAUSE, ""
         self.born = str(time.time_ns())  # a page that is older than this process knows nothing
@@ -62,7 +64,14 @@ class Watch:
         changed = [follower.look() for follower in self.followers.values()]
         if gone or any(changed) or not self.text:
             self.version += 1
-            self.text = dumps({"problems": self.problems(), "unreadable": self.unreadable()})
+            self.text = json.dumps({"problems": self.problems(), "unreadable": self.unreadable()}, allow_nan=False)
+
+    def draw(self, g: Group) -> dict[str, Any]:
+        """The curves of a run, made once as long as nothing changes."""
+        run = g.runs[0]
+        if self.drawn.get(run.folder, (None,))[0] is not run:
+            self.drawn[run.folder] = run, curves(g)
+        return dict(self.drawn[run.folder][1])
 
     def problems(self) -> list[dict[str, Any]]:
         """For each problem its runs, as rows and as curves over each other."""
@@ -71,14 +80,14 @@ class Watch:
         shown = []
         for problem in dict.fromkeys(run.problem for _, run in runs):
             members = [(follower, run) for follower, run in runs if run.problem == problem]
-            curves = chart([Group(problem, called[run.folder], (run,)) for _, run in members])
+            drawn = chart([Group(problem, called[run.folder], (run,)) for _, run in members], self.draw)
             rows = [
                 {"label": s["label"], "color": s["color"], "dash": s["dash"], **row(run, follower.standing)}
-                for (follower, run), s in zip(members, curves["series"], strict=True)
+                for (follower, run), s in zip(members, drawn["series"], strict=True)
             ]
-            for s, entry in zip(curves["series"], rows, strict=True):
+            for s, entry in zip(drawn["series"], rows, strict=True):
                 s["dead"] = entry["mood"] == "bad"
-            shown.append({"name": problem, "rows": rows, "chart": curves})
+            shown.append({"name": problem, "rows": rows, "chart": drawn})
         return shown
 
     def unreadable(self) -> list[str]:

@@ -119,6 +119,17 @@ def test_open_mpi_5_without_mpi4py_is_said_in_a_line(nowhere, monkeypatch):
         cluster.join()
 
 
+def test_what_a_launcher_says_is_told_in_a_line(nowhere, monkeypatch):
+    """JAX's own complaints of Kubernetes, say, go over many lines."""
+
+    def complain(**how):
+        raise RuntimeError("Kubernetes API Error: 403\nthe account may not read pods")
+
+    monkeypatch.setattr(cluster, "_initialize", complain)
+    with pytest.raises(ValueError, match="the processes cannot join: Kubernetes API Error: 403 the account"):
+        cluster.join()
+
+
 def test_joining_comes_before_all_else(nowhere, monkeypatch):
     """JAX is in use in this process already."""
     signs = zip(cluster.SIGNS["Slurm"], (job(), "localhost", "1", "0", "0"), strict=True)
