@@ -81,14 +81,16 @@ def nowhere(monkeypatch):
         monkeypatch.delenv(sign, raising=False)
 
 
-def test_nothing_to_go_by_is_said_with_what_was_looked_for(nowhere, monkeypatch):
-    with pytest.raises(ValueError, match="no launcher of several processes was found") as told:
-        cluster.join()
-    assert all(f"{name} (no {signs[0]})" in str(told.value) for name, signs in cluster.SIGNS.items())
-    assert "\n" not in str(told.value)
+def test_nothing_to_go_by_is_said_with_what_was_looked_for(nowhere, monkeypatch, tmp_path, start):  # noqa: F811
+    process = start(command(tmp_path / "run", 3, "--distributed"))
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 2
+    assert errors.startswith("natgrad: no launcher of several processes was found; looked for ")
+    assert all(f"{name} (no {signs[0]})" in errors for name, signs in cluster.SIGNS.items())
+    assert errors.count("\n") == 1
     monkeypatch.setenv("SLURM_JOB_ID", "7")  # a batch script without srun
-    with pytest.raises(ValueError, match="Slurm \\(no SLURM_STEP_NODELIST\\)"):
-        cluster.join()
+    assert "Slurm (no SLURM_STEP_NODELIST)" in cluster._nothing()
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
