@@ -16,12 +16,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from natgrad.experiment.files import dumps
 from natgrad.experiment.live import Follower, Live, below, names
 from natgrad.experiment.records import is_archive
 from natgrad.experiment.report import QUANTITIES, chart, curves, template
 from natgrad.experiment.runs import Group, Run
 from natgrad.experiment.statuses import BROKEN
+from natgrad.storage.files import dumps
 
 HOST = "127.0.0.1"
 PAUSE = 0.3  # seconds between two looks at least, however many pages ask
@@ -100,12 +100,18 @@ def row(run: Live, status: str) -> dict[str, Any]:
     return {
         "status": {"steps": "finished"}.get(status, status),
         "mood": "live" if status == "running" else "bad" if status in (*BROKEN, "dead", "silent") else "over",
-        "step": run.steps,
-        "steps": run.config["steps"],
+        "step": progress(run),
         "time": last(run.column("time")),
         "values": {name: last(run.column(name)) for name in QUANTITIES},
         "notes": list(run.diagnosis),
     }
+
+
+def progress(run: Live) -> str:
+    """How far it is; of a run in windows of time, in which of them, of which each has so many steps at most."""
+    if "windows" not in run.config:
+        return f"{run.steps} / {run.config['steps']}"
+    return f"{run.steps} in window {run.records[-1]['window']}" if run.records else str(run.steps)
 
 
 def last(values: np.ndarray) -> float | None:

@@ -110,11 +110,11 @@ def test_what_is_shown(tmp_path):
     assert [row["label"] for row in poisson["rows"]] == ["a", "deep/b"]
     assert [row["status"] for row in poisson["rows"]] == ["no descent", "dead"]
     a, b = poisson["rows"]
-    assert (a["step"], a["steps"], a["time"], a["notes"]) == (100, 100, 1.0, ["stalled: a sentence"])
+    assert (a["step"], a["time"], a["notes"]) == ("100 / 100", 1.0, ["stalled: a sentence"])
     assert a["values"]["validation"] == pytest.approx(2 * a["values"]["loss"])
-    assert (b["step"], b["values"]["mu"]) == (40, None)
+    assert (b["step"], b["values"]["mu"]) == ("40 / 100", None)
     assert [s["dead"] for s in poisson["chart"]["series"]] == [True, True]
-    assert heat["rows"][0]["step"] == 0
+    assert heat["rows"][0]["step"] == "0 / 100"
     assert heat["chart"]["quantities"] == {}
     assert len(shown["unreadable"]) == 1
     assert "config.json" in shown["unreadable"][0]
