@@ -1,7 +1,8 @@
 """`natgrad …`: every experiment a command away.
 
 Wrong input ends with one line on stderr and exit code 2; a run that breaks down with exit code 1; an interrupted one
-with 130. Everything heavy (plots, tables, the live display) is imported by the command that needs it.
+with 130; one that SIGTERM ended with 143. Everything heavy (plots, tables, the live display) is imported by the command
+that needs it.
 """
 
 import os
@@ -72,6 +73,7 @@ def run(
     windows: given.Windows = None,
     devices: given.Devices = None,
     memory: given.Memory = None,
+    distributed: given.Distributed = False,
     coordinator: given.Coordinator = None,
     process_id: given.ProcessId = None,
     num_processes: given.NumProcesses = None,
@@ -81,14 +83,16 @@ def run(
 ) -> None:
     """Train a network, and write the run into a folder."""
     from natgrad.experiment.config import Config
+    from natgrad.experiment.joining import join
     from natgrad.experiment.many import check_together, parse_list, parse_seeds, train_all, train_together
     from natgrad.experiment.single import train_one
     from natgrad.experiment.statuses import exit_code
 
     if together:
-        check_together(seeds, devices=devices, coordinator=coordinator, num_processes=num_processes)
+        several = {"devices": devices, "distributed": distributed or None, "coordinator": coordinator}
+        check_together(seeds, **several, num_processes=num_processes)
     setup(cache)
-    join(devices, coordinator, process_id, num_processes)
+    join(devices, distributed, coordinator, process_id, num_processes)
     shared: dict[str, Any] = {
         "problem": problem, "optimizer": optimizer, "preset": preset, "recipe": recipe, "steps": steps,
         "evaluate_every": evaluate_every, "target_error": target_error, "time_limit": time_limit,
@@ -273,6 +277,14 @@ app.command()(export)
 
 
 @app.command()
+def watch(runs: given.Folders, port: given.Port = 0) -> None:
+    """Follow runs while they go on, on a page of this machine that refreshes itself. Ctrl-C ends it."""
+    from natgrad.experiment.watch import serve
+
+    serve(runs, port)
+
+
+@app.command()
 def report(
     runs: given.Runs,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file of the page.")] = Path("report.html"),
@@ -300,35 +312,6 @@ def setup(cache: bool) -> None:
     jax.config.update("jax_enable_x64", True)
     if not cache:
         os.environ["NATGRAD_CACHE"] = "0"
-
-
-def join(devices: int | None, coordinator: str | None, process_id: int | None, num_processes: int | None) -> None:
-    """The devices of this process, and the other processes, before JAX looks for either."""
-    import jax
-
-    from natgrad.backend.parallel import connect
-    from natgrad.backend.programs import disk
-    from natgrad.backend.xla import on_cpu
-
-    given = [value is not None for value in (coordinator, process_id, num_processes)]
-    if any(given) and not all(given):
-        raise ValueError("several processes need all of --coordinator HOST:PORT, --process-id I and --num-processes N")
-    count = num_processes or 1
-    if devices is not None:
-        if devices < 1 or devices % count:
-            raise ValueError(
-                f"--devices must be a positive multiple of the number of processes ({count}), got {devices}"
-            )
-        most = max(16, os.cpu_count() or 1)  # more parts of a processor than that wait for each other without end
-        if devices // count > most:
-            raise ValueError(f"--devices must be at most {most} a process, got {devices}")
-        if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-            jax.config.update("jax_num_cpu_devices", devices // count)
-    if coordinator is not None and process_id is not None:
-        disk.keep_by_jax()
-        connect(coordinator, process_id, count)
-    elif not on_cpu():
-        disk.keep_by_jax()
 
 
 def main(arguments: list[str] | None = None) -> None:

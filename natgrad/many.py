@@ -19,7 +19,7 @@ from natgrad.problem import Problem
 from natgrad.progress import Progress
 from natgrad.solve import begin, check, check_start, compile_programs, planned_for, train
 from natgrad.stepping import Stepper
-from natgrad.stopping import Stop
+from natgrad.stopping import STOPPED, Stop
 from natgrad.training import Training
 
 Checkpoint = Callable[[int, PyTree, Any], Any]
@@ -100,14 +100,14 @@ def taken_at_once(count: int) -> bool:
 
 
 def _in_turn(runs: Sequence[Training], calls: Calls, progress: bool, group: int | None, cache: bool) -> list[Solution]:
-    """One after the other; Ctrl-C ends the one it meets and leaves the rest where they are."""
+    """One after the other; Ctrl-C or SIGTERM ends the one it meets and leaves the rest where they are."""
     solutions: list[Solution] = []
     stepper: Stepper | None = None
     for index, run in enumerate(runs):
         hear, keep = partial(calls.callback, index), calls.checkpoint and partial(calls.checkpoint, index)
         with Progress(run.problem, run.first, run.last, enabled=progress) as display:
-            if solutions and solutions[-1].status == "interrupted":
-                run.status = "interrupted"
+            if solutions and solutions[-1].status in STOPPED:
+                run.status = solutions[-1].status
             else:
                 other = None if stepper is None else stepper.on(run.problem)
                 stepper = train(run, other, hear, keep, display, group, cache)

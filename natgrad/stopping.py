@@ -9,6 +9,7 @@ from natgrad.options import Count, Positive, Range, check, plain
 from natgrad.problem import Problem
 
 GIVE_UP = 10  # rejected steps in a row, each with more damping than the one before
+STOPPED = ("interrupted", "terminated")  # from outside, by Ctrl-C or SIGTERM: what was to follow is not begun
 GAIN = 0.01  # the part by which the loss must fall within `patience` steps
 
 LIMITS: dict[str, Any] = {

@@ -22,7 +22,7 @@ from natgrad.optim.resample import present
 from natgrad.problem import Problem
 from natgrad.resuming import Origin
 from natgrad.stepping import Place, Stepper, without_weak_types
-from natgrad.stopping import Stop
+from natgrad.stopping import STOPPED, Stop
 
 # In the record of a step that was not evaluated.
 NOTHING = {"validation": math.nan, "training": math.nan, "elsewhere": math.nan, "size": math.nan}
@@ -130,7 +130,7 @@ class Training:
         params, state = self.ahead if self.done - self.start == self.count else self.behind
         status = self.status or "steps"
         final: Record = self.records[-1] if self.records else {"errors": {}, **NOTHING}
-        if self.records or status != "interrupted":  # else nothing was done, and nothing is worth waiting for
+        if self.records or status not in STOPPED:  # else nothing was done, and nothing is worth waiting for
             if not math.isfinite(self.loss):
                 self.loss = self.evaluate.loss(params, state)
             if not evaluated(final):

@@ -42,7 +42,13 @@ def run(*command, cwd):
 @pytest.mark.slow
 def test_the_wheel_has_what_it_needs_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"natgrad/py.typed", "natgrad/experiment/report.html", "natgrad/interop/optimistix.py"} <= set(names)
+    assert {
+        "natgrad/py.typed",
+        "natgrad/experiment/report.html",
+        "natgrad/experiment/watch.html",
+        "natgrad/experiment/chart.js",
+        "natgrad/interop/optimistix.py",
+    } <= set(names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"natgrad"}
     sources = {str(path.relative_to(ROOT)) for path in (ROOT / "natgrad").rglob("*.py")}
     assert sources == {name for name in names if name.endswith(".py")}

@@ -23,31 +23,19 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, PyTree
 
+from natgrad.backend.cluster import join
+
 AXIS = "points"
-HEARTBEAT = 30  # seconds without a sign of life after which a process counts as dead
 
 
-def connect(coordinator: str, process_id: int, num_processes: int) -> None:
-    """Joins the processes of a run: `coordinator` is host:port of process 0. To be called before all other of JAX."""
-    host, colon, port = coordinator.rpartition(":")
-    if not (host and colon and port.isdigit()):
-        raise ValueError(f"the coordinator is host:port of process 0, got {coordinator!r}")
-    if not 0 <= process_id < num_processes:
-        raise ValueError(
-            f"process ids run from 0 to {num_processes - 1} for {num_processes} processes, got {process_id}"
-        )
-    jax.distributed.initialize(
-        coordinator,
-        num_processes,
-        process_id,
-        initialization_timeout=120,
-        heartbeat_timeout_seconds=HEARTBEAT,
-        shutdown_timeout_seconds=HEARTBEAT,
-    )
+def devices(count: int | None = None, *, distributed: bool = False) -> Mesh:
+    """The mesh of the first `count` devices (of all processes), all by default: `ng.shard(problem, ng.devices(4))`.
 
-
-def devices(count: int | None = None) -> Mesh:
-    """The mesh of the first `count` devices (of all processes), all by default: `ng.shard(problem, ng.devices(4))`."""
+    With `distributed` the processes that a launcher started (srun, mpirun, a Kubernetes job) join first, each of which
+    runs the same script: `mesh = ng.devices(distributed=True)`, before all other use of JAX.
+    """
+    if distributed:
+        join()
     found = jax.devices()
     count = len(found) if count is None else count
     if not isinstance(count, int | np.integer):

@@ -61,14 +61,22 @@ Memory = Annotated[
     str | None,
     typer.Option(help="The memory of one device, such as 8GB. natgrad chooses strategy, batch size and rank to fit."),
 ]
+Distributed = Annotated[
+    bool, typer.Option("--distributed", help="Join the processes that srun, mpirun or a Kubernetes job started.")
+]
 Coordinator = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="Where process 0 listens, if several processes share the run.")
+    str | None, typer.Option(metavar="HOST:PORT", help="Where process 0 listens, if you start the processes by hand.")
 ]
 ProcessId = Annotated[int | None, typer.Option(help="The number of this process. The first process has number 0.")]
 NumProcesses = Annotated[int | None, typer.Option(help="The number of processes that share the run.")]
 Pictures = Annotated[
     Path | None, typer.Option(help="The folder of the pictures. For one run, the default is plots/ in its folder.")
 ]
+Folders = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUNS...", help="Folders of runs, or folders that have or will have them inside."),
+]
+Port = Annotated[int, typer.Option(help="Where the page is served, on 127.0.0.1. The default is any free port.")]
 Runs = Annotated[
     list[Path], typer.Argument(help="Folders of runs, folders that have them inside, or archives of them (.tar.xz).")
 ]

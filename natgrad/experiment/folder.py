@@ -12,6 +12,7 @@ which the list does not have; a name that is taken by a file outside the list is
 """
 
 import os
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -173,6 +174,8 @@ def _lock(path: Path) -> int | None:
             raise ValueError(f"another process is writing into {path}: wait for it or choose --out") from None
         with suppress(OSError):
             if os.path.samestat(os.fstat(file), os.stat(path / LOCK)):
+                os.truncate(file, 0)
+                os.write(file, f"{socket.gethostname()} {os.getpid()}\n".encode())  # whoever looks on knows whose it is
                 return file
         os.close(file)  # whoever held it has removed it since
 

@@ -13,6 +13,7 @@ from natgrad.experiment.run import begun, run_together
 from natgrad.experiment.runs import load
 from natgrad.experiment.single import present, speaker, train_one, voices
 from natgrad.experiment.tables import document
+from natgrad.stopping import STOPPED
 
 MOST = 10_000  # runs of one command
 FORMATS = {"md": "markdown", "csv": "csv", "tex": "latex"}
@@ -76,7 +77,7 @@ def train_together(
     seeds = ", ".join(str(config.seed) for config in configs)
     voice["say"](f"{configs[0].optimizer}, seeds {seeds}{''.join(', ' + s for s in configs[0].settings)}")
     results = run_together(configs, folders, resume=resume, force=force, log=log, **voice)
-    stopped = any(result["status"] == "interrupted" for result in results)
+    stopped = any(result["status"] in STOPPED for result in results)
     for folder, result in zip(folders, results, strict=True):
         present(folder, result, quiet=quiet, plots=plots and not stopped)
     return results
@@ -137,7 +138,7 @@ def _train(
         say(f"{config.optimizer}, seed {config.seed}{''.join(', ' + s for s in config.settings)}")
         again = force and not resume
         results.append(train_one(config, folder, resume=resume, force=again, quiet=quiet, plots=plots, log=log))
-        if results[-1]["status"] == "interrupted":
+        if results[-1]["status"] in STOPPED:
             break
     return results
 

@@ -110,6 +110,9 @@ def internals(groups: Sequence[Group], path: Path) -> Path:
         elif positive and max(high for _, high in positive) > SPREAD * min(high for _, high in positive):
             axis.set_yscale("symlog", linthresh=min(low for low, _ in positive))  # a count may be zero
             axis.set_ylim(bottom=0)
+        else:
+            axis.yaxis.get_major_locator().set_params(integer=True)
+            axis.set_ylim(0, 1.1 * max([1.0, *(high for _, high in positive)]))
     for axis in axes[-1]:
         axis.set_xlabel("iterations")
     return _finish(figure, axes.flat[0], groups, path)

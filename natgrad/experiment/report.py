@@ -1,13 +1,14 @@
 """One page that holds everything about some runs: curves to play with, fields, the table, and the commands to repeat.
 
-The page is a template (report.html) with the data of the curves in it; nothing is loaded from anywhere.
+The page is a template (report.html, with page.css and chart.js) with the data of the curves in it; nothing is loaded
+from anywhere.
 """
 
 import base64
 import html
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ QUANTITIES = {
     "validation": "loss at independent points", "mu": "damping μ", "rank": "rank ℓ",
     "inner_iterations": "inner iterations", "step_size": "step size α",
 }  # fmt: skip
+AXES = ("step", "time")
 DASHES = {"-": "", "--": "7 4", ":": "2 3", "-.": "7 3 2 3"}
 
 
@@ -35,41 +37,52 @@ def page(runs: Sequence[Run], *, fields: bool = True) -> str:
     data = {}
     for index, problem in enumerate(dict.fromkeys(g.problem for g in groups)):
         members = [g for g in groups if g.problem == problem]
-        data[f"chart{index}"] = _chart(members)
+        data[f"chart{index}"] = chart(members)
         sections.append(
             f"<section><h2>{html.escape(problem)}</h2>{_table(members)}"
             f'<div class="chart" id="chart{index}"></div>{_figures(members) if fields else ""}</section>'
         )
-    template = resources.files("natgrad.experiment").joinpath("report.html").read_text()
-    parts = {
-        "sections": "\n".join(sections),
-        "caption": html.escape(caption(groups)),
-        "commands": "\n".join(map(_run, runs)),
-        "count": str(len(runs)),
-        "data": dumps(data).replace("<", "\\u003c"),
-    }
-    for name, text in parts.items():
-        template = template.replace(f"<!--{name}-->", text)
-    return template
+    return template(
+        "report.html",
+        sections="\n".join(sections),
+        caption=html.escape(caption(groups)),
+        commands="\n".join(map(_run, runs)),
+        count=str(len(runs)),
+        data=dumps(data).replace("<", "\\u003c"),
+    )
 
 
-def _chart(groups: Sequence[Group]) -> dict[str, Any]:
-    """The curves of a problem: quartiles of each quantity against iterations and time."""
-    series = []
-    for g, style in zip(groups, styles(groups), strict=True):
-        curves: dict[str, Any] = {}
-        for name in QUANTITIES:
-            for against in ("step", "time"):
-                x, low, middle, high = (_thin(values) for values in curve(g, name, against))
-                if len(x):
-                    band = [low, high] if len(g.runs) > 1 else []
-                    curves.setdefault(name, {})[against] = [[_short(v) for v in line] for line in (x, middle, *band)]
-        dots = {against: plateau_dot(g, against) for against in ("step", "time")}
-        entry = {"label": g.label, "color": style["color"], "dash": DASHES[style["linestyle"]]}
-        series.append({**entry, "curves": curves, "dots": dots, "seeds": len(g.runs)})
+def template(name: str, **parts: str) -> str:
+    """A page of this folder with its parts in it, its style and the script that draws."""
+    files = resources.files("natgrad.experiment")
+    text = files.joinpath(name).read_text()
+    parts = {"style": files.joinpath("page.css").read_text(), "script": files.joinpath("chart.js").read_text(), **parts}
+    for part, content in parts.items():
+        text = text.replace(f"<!--{part}-->", content)
+    return text
+
+
+def chart(groups: Sequence[Group], draw: Callable[[Group], dict[str, Any]] | None = None) -> dict[str, Any]:
+    """What chart.js draws of a problem: a series a group, by `draw` (`curves`)."""
+    series: list[dict[str, Any]] = [
+        {"label": g.label, "color": style["color"], "dash": DASHES[style["linestyle"]], **(draw or curves)(g)}
+        for g, style in zip(groups, styles(groups), strict=True)
+    ]
     names = {name: title for name, title in QUANTITIES.items() if any(name in s["curves"] for s in series)}
-    wide = {against: logarithmic(groups, against) for against in ("step", "time")}
+    wide = {against: bool(logarithmic(groups, against)) for against in AXES}
     return {"series": series, "quantities": names, "norm": groups[0].runs[0].norm, "wide": wide}
+
+
+def curves(g: Group) -> dict[str, Any]:
+    """The curves of a group: quartiles of each quantity against iterations and time."""
+    found: dict[str, Any] = {}
+    for name in QUANTITIES:
+        for against in AXES:
+            x, low, middle, high = (_thin(values) for values in curve(g, name, against))
+            if len(x):
+                band = [low, high] if len(g.runs) > 1 else []
+                found.setdefault(name, {})[against] = [[_short(v) for v in line] for line in (x, middle, *band)]
+    return {"curves": found, "dots": {against: plateau_dot(g, against) for against in AXES}, "seeds": len(g.runs)}
 
 
 def _thin(values: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from natgrad.experiment.folder import MARKER, held
 from natgrad.experiment.run import Say, run, warn
 from natgrad.experiment.runs import load
 from natgrad.experiment.summary import sentence
+from natgrad.stopping import STOPPED
 
 
 def speaker(quiet: bool) -> Say:
@@ -37,7 +38,7 @@ def voices(quiet: bool) -> dict[str, Any]:
 def present(folder: Path, result: dict[str, Any], *, quiet: bool, plots: bool) -> None:
     """Says what came of a run. Pictures are drawn where there are none and the run was not stopped by hand."""
     voice = voices(quiet)
-    wanted = plots and result["status"] != "interrupted" and result["steps"]  # who stops a run is in a hurry
+    wanted = plots and result["status"] not in STOPPED and result["steps"]  # who stops a run is in a hurry
     if wanted and first() and not (folder / "plots" / MARKER).exists():
         try:
             draw(folder)

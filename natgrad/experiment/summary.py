@@ -11,6 +11,7 @@ from natgrad.experiment.checkpoint import Writer
 from natgrad.experiment.config import Prepared
 from natgrad.experiment.plateau import plateau
 from natgrad.solve import Solution
+from natgrad.stopping import STOPPED
 
 
 def summary(prepared: Prepared, solution: Solution, writer: Writer) -> dict[str, Any]:
@@ -66,8 +67,8 @@ def device_name() -> str:
 
 def sentence(result: dict[str, Any]) -> str:
     """A result in a line."""
-    if result["status"] == "interrupted" and not result["steps"]:
-        return "interrupted before its first step"
+    if result["status"] in STOPPED and not result["steps"]:
+        return f"{result['status']} before its first step"
     errors = "".join(f"  {name} {value:.2e}" for name, value in result["errors"].items())
     where = result["plateau"]
     plateau = f"  plateau {where['error']:.2e} at {where['time']:.1f} s" if where["error"] is not None else ""

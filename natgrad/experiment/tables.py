@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment.runs import Group, Run, group, rank
 from natgrad.experiment.statuses import BROKEN
+from natgrad.stopping import STOPPED
 
 FORMATS = ("markdown", "csv", "latex")
 NUMBERS = ("error", "time", "end")
@@ -19,7 +20,7 @@ CAPTION = "Error at the plateau (seconds of stepping to it) → error at the end
 #: What is said of runs that are not what they should be.
 WORDS: dict[str, Callable[[Run], bool]] = {
     "broke down": lambda run: run.status in BROKEN,
-    "interrupted": lambda run: run.status == "interrupted",
+    "interrupted": lambda run: run.status in STOPPED,
     "unfinished": lambda run: not run.result,
     f"with {EXHAUSTED}": lambda run: run.exhausted,
 }

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from natgrad.backend.parallel import agree
+from natgrad.backend.parallel import agree, first
 from natgrad.callbacks import Callbacks, Now
 from natgrad.experiment.checkpoint import Writer
 from natgrad.experiment.config import Prepared
 from natgrad.experiment.journal import Journal
+from natgrad.experiment.statuses import SIGNALS
 from natgrad.many import solve_many, taken_at_once
 from natgrad.solve import Solution, evaluated
 from natgrad.stages import march
+from natgrad.stopping import STOPPED
 
 
 class Opened:
@@ -48,15 +50,16 @@ class Opened:
         limit = self.prepared.record["time_limit"]
         return None if limit is None else limit - self.begun
 
-    def hear(self, entry: dict[str, Any], place: Now, asked: Callable[[], bool]) -> str | None:
-        """Takes the record of a step; `asked` says whether to stop after it."""
+    def hear(self, entry: dict[str, Any], place: Now, asked: Callable[[], int]) -> str | None:
+        """Takes the record of a step; `asked` says which signal asks to stop after it, if one does."""
         self.trackers(entry, place)
         self.now.update(entry)
         self.now["evaluated"] = evaluated(entry)
         if self.journal is not None:
             self.journal.append(entry)
-        self.now["stopped"] = bool(agree(asked()))
-        return "interrupted" if self.now["stopped"] else None
+        number = int(agree(asked()))
+        self.now["stopped"] = number > 0
+        return SIGNALS[signal.Signals(number)] if number else None
 
     def save(self, params: Any, state: Any, status: str | None = None) -> None:
         """Writes a checkpoint if one is due; at the end, with a status, always."""
@@ -66,7 +69,7 @@ class Opened:
 
     def settle(self, solution: Solution) -> None:
         """The last record, which was evaluated once the run, or its window, had ended."""
-        over = solution.status != "interrupted"
+        over = solution.status not in STOPPED
         out_of_turn = solution.steps and not self.now["evaluated"] and evaluated(solution.history.records[-1])
         if self.journal is not None and over and out_of_turn:
             self.journal.amend(solution.history.records[-1])
@@ -75,7 +78,7 @@ class Opened:
     def end(self, solution: Solution) -> None:
         """The last record and the last checkpoint."""
         self.settle(solution)
-        if solution.status != "interrupted" or self.now["stopped"]:
+        if solution.status not in STOPPED or self.now["stopped"]:
             self.save(solution.params, solution.state, solution.status)
         self.trackers.ended(solution)
 
@@ -110,7 +113,7 @@ def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], 
         )
 
 
-def _march(run: Opened, quiet: bool, asked: Callable[[], bool]) -> Solution:
+def _march(run: Opened, quiet: bool, asked: Callable[[], int]) -> Solution:
     """The training of a run in windows of time."""
     record = run.prepared.record
     return march(
@@ -131,23 +134,26 @@ def _march(run: Opened, quiet: bool, asked: Callable[[], bool]) -> Solution:
 
 
 @contextmanager
-def interruptions() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM end a run after the step it is in; a second one ends it at once."""
-    count = 0
+def interruptions() -> Iterator[Callable[[], int]]:
+    """Ctrl-C and SIGTERM end a run after the step it is in; after either, Ctrl-C ends it at once.
+
+    A second SIGTERM changes nothing: launchers send it to a process twice, once each and once to all.
+    """
+    got: list[int] = []
 
     def handler(number: int, frame: Any) -> None:
-        nonlocal count
-        count += 1
-        if count > 1:
+        got.append(number)
+        if len(got) == 1 and first():
+            print("natgrad: stopping after this step; Ctrl-C stops at once", file=sys.stderr, flush=True)
+        elif len(got) > 1 and number == signal.SIGINT:
             raise KeyboardInterrupt
-        print("natgrad: stopping after this step; once more stops at once", file=sys.stderr, flush=True)
 
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
+        yield lambda: 0
         return
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handler) for number in SIGNALS}
     try:
-        yield lambda: count == 1
+        yield lambda: max(got, default=0)
     finally:
         for number, old in before.items():
             signal.signal(number, old)

@@ -103,7 +103,7 @@ def complaint(asked: Line, code: object, out: str, err: str) -> str | None:
     said = " | ".join(err.strip().splitlines()[-2:])[-300:]
     if isinstance(code, str) and code != "reached":
         return code
-    if code not in (0, 1, 2, 130, "reached"):
+    if code not in (0, 1, 2, 130, 143, "reached"):
         return f"it ended with {code}: {said}"
     if "Traceback" in err:
         return f"a traceback: {said}"

@@ -3,16 +3,13 @@
 import html.parser
 import json
 import re
-import shutil
-import subprocess
 
 import pytest
 
 from natgrad.experiment.report import page
 from natgrad.experiment.runs import find
+from tests.experiment.browser import CHROMIUM, visit
 from tests.experiment.made_up import made_up
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class Reader(html.parser.HTMLParser):
@@ -84,13 +81,7 @@ document.body.innerHTML = "<pre>SEEN" + JSON.stringify(seen) + "NEES</pre>";
 def seen(text, tmp_path):
     """What a page says of itself between SEEN and NEES, once a browser has run it."""
     (tmp_path / "page.html").write_text(text)
-    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-    flags += "--disable-component-update --disable-sync --virtual-time-budget=2000 --dump-dom"
-    words = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}", f"file://{tmp_path / 'page.html'}"]
-    out = subprocess.run(words, capture_output=True, text=True, timeout=120).stdout
-    found = re.search("<pre>SEEN(.*)NEES", out)
-    assert found, "a script on the page failed"
-    return json.loads(found[1])
+    return visit(f"file://{tmp_path / 'page.html'}", tmp_path)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")

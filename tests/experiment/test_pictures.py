@@ -139,6 +139,20 @@ def bump(corner):
     return values
 
 
+def test_counts_begin_at_zero(tmp_path, monkeypatch):
+    """A rank that never changes is a line amid its picture, and inner iterations that never were lie at its bottom."""
+    made_up(tmp_path / "run", more=(), steps=8)
+    drawn = []
+    monkeypatch.setattr(plots, "_save", lambda figure, path: drawn.append(figure) or path)
+    records = [{**record, "rank": 353, "inner_iterations": 0} for record in find([tmp_path])[0].records]
+    run = replace(find([tmp_path])[0], records=records)
+    plots.internals([Group("p", "a", (run,))], tmp_path / "solver.png")
+    rank, inner = drawn[0].axes[0], drawn[0].axes[2]
+    assert rank.get_ylim() == pytest.approx((0, 388.3))
+    assert inner.get_ylim() == pytest.approx((0, 1.1))
+    assert all(value == round(value) for axis in (rank, inner) for value in axis.get_yticks())
+
+
 @pytest.mark.parametrize("corner", [1e4, -1e4, np.inf])
 def test_a_corner_does_not_blank_a_picture(tmp_path, monkeypatch, corner):
     low, high = fields.robust(bump(corner))

@@ -141,13 +141,13 @@ def interrupted(folder, monkeypatch, steps, number=signal.SIGTERM, **options):
         return train(folder, **options)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signals_end_a_run_cleanly(tmp_path, monkeypatch, wholes, number):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")])
+def test_signals_end_a_run_cleanly(tmp_path, monkeypatch, wholes, number, status):
     folder = tmp_path / "run"
     before = signal.getsignal(number)
     result = interrupted(folder, monkeypatch, 5, number, evaluate_every=4)
     assert signal.getsignal(number) is before
-    assert result["status"] == "interrupted"
+    assert result["status"] == status
     assert result["steps"] == 5 == len(history(folder))
     assert set(result["errors"]) == {"l2", "h1"}
     assert checkpoint.read(checkpoint.files(folder / "checkpoint")[0])[0]["step"] == 5

@@ -17,6 +17,7 @@ LIMITS = {"steps": 100, "time_limit": None, "target_error": None}
         ("converged", 0, True),
         ("target error", 0, True),
         ("interrupted", 130, False),
+        ("terminated", 143, False),
         ("not finite", 1, True),
         ("no descent", 1, True),
     ],

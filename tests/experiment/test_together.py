@@ -12,6 +12,7 @@ from natgrad.experiment.config import prepare
 from natgrad.experiment.folder import LOCK
 from natgrad.experiment.journal import Journal
 from natgrad.experiment.many import check_together
+from natgrad.experiment.statuses import SIGNALS
 from natgrad.experiment.summary import sentence
 from tests.experiment.small_runs import assert_same_run, config, history, timeless
 
@@ -79,8 +80,9 @@ def test_the_same_folders_to_the_last_bit(tmp_path, alone):
 def test_an_interruption_and_on(tmp_path, monkeypatch, alone, number):
     """In the second seed: the first is finished, the third has not begun, and all three end as if nothing had been."""
     results = stopped(tmp_path, monkeypatch, STEPS + 2, number)
-    assert [(r["status"], r["steps"]) for r in results] == [("steps", 6), ("interrupted", 2), ("interrupted", 0)]
-    assert sentence(results[2]) == "interrupted before its first step"
+    status = SIGNALS[number]
+    assert [(r["status"], r["steps"]) for r in results] == [("steps", 6), (status, 2), (status, 0)]
+    assert sentence(results[2]) == f"{status} before its first step"
     said = []
     assert [r["status"] for r in together(tmp_path, said, resume=True)] == ["steps"] * 3
     assert "seed0 is finished" in said[0]
@@ -128,7 +130,7 @@ def test_at_once_with_a_journal_each(tmp_path, monkeypatch, at_once, alone):
     """To round-off what each is alone; its folder says with how many it was trained. Stopped, all go on."""
     options = {"seeds": (0, 1)}
     results = stopped(tmp_path, monkeypatch, 5, **options)
-    assert [r["status"] for r in results] == ["interrupted"] * 2
+    assert [r["status"] for r in results] == ["terminated"] * 2
     assert max(r["steps"] for r in results) < STEPS
     for folder, result in zip(folders(tmp_path, (0, 1)), results, strict=True):
         assert len(history(folder)) == result["steps"]

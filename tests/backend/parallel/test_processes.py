@@ -33,9 +33,9 @@ def start(tmp_path_factory):
     flags = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "NATGRAD_CACHE": home, "JAX_PLATFORMS": "cpu"}
     processes = []
 
-    def launch(words):
+    def launch(words, **environment):
         process = subprocess.Popen(
-            words, env={**os.environ, **flags}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            words, env={**os.environ, **flags, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         processes.append(process)
         return process
