@@ -52,7 +52,7 @@ MAY_IMPORT = {
     | {"options", "backend", "problem", "callbacks"},
     "uncertainty": {"history", "optim", "gramian", "backend", "problem", "domains", "unknowns"},
     "interop": ABOVE_SOLVE | {"callbacks", "plan", "optim", "storage"},
-    "zoo": {"extras", "options", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
+    "zoo": {"extras", "options", "storage", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
     "experiment": ABOVE_SOLVE
     | {
         "callbacks",

@@ -1,0 +1,9 @@
+"""Reference solutions where there is no closed form: computed once, accurate to about ten digits, differentiable.
+
+One file per equation. For coefficients with which one would take long, or would not be accurate, it is refused in one
+line. What takes more than a second is kept on disk (`cache.py`).
+"""
+
+from natgrad.zoo._reference.allen_cahn import allen_cahn as allen_cahn
+from natgrad.zoo._reference.burgers import burgers as burgers
+from natgrad.zoo._reference.condensate import condensate as condensate
