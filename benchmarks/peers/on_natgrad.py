@@ -10,6 +10,7 @@ import natgrad as ng
 from benchmarks.peers.case import NU, WEIGHT, Case, Run, source
 
 jax.config.update("jax_enable_x64", True)
+SOLVERS = {"auto": ng.NGD, "warm": ng.NGD, "nystrom": ng.NystromNGD, "full": ng.FullNGD}  # warm: see `run`
 
 
 def problem_of(case: Case) -> ng.LeastSquares:
@@ -35,7 +36,7 @@ def problem_of(case: Case) -> ng.LeastSquares:
 def training(run: Run) -> None:
     """Until the run says that it is over."""
     problem = problem_of(run.case)
-    solver = ng.NystromNGD() if run.method == "nystrom" else ng.FullNGD()
+    solver = SOLVERS[run.method]()
     predict = jax.jit(lambda params, x: jax.vmap(problem.network(params))(x))
     seen: dict[str, Any] = {}
 
@@ -46,4 +47,4 @@ def training(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    Run(__doc__, "natgrad", ("nystrom", "full"), "jax", "jaxlib").train(training)
+    Run(__doc__, "natgrad", tuple(SOLVERS), "jax", "jaxlib").train(training)

@@ -1,18 +1,22 @@
 """Natgrad and four packages on three small problems: seconds to given errors, compilation included.
 
-    python -m benchmarks.peers.run --out DIR [--problems poisson2d …] [--peers natgrad jinns …] [--budget SECONDS]
+    python -m benchmarks.peers.run --out DIR [--problems poisson2d …] [--peers natgrad jinns …] [--repeats 3]
 
 Each package runs in an environment of its own, made on the first call under `--cache` with the versions below, one run
 after the other on the whole machine. Same network, start, points, weights and float64 for all (see `case`); the
 settings of the packages are in their `on_…` files. Clocks start after imports and stop while errors are evaluated.
-Writes runs as JSON, `table.md` and `errors.png`; with `--report results/packages.tar.xz` the latter two, of the kept
-runs. Times are those of a quiet machine, or they mean nothing.
+natgrad's method `auto` is `ng.NGD()` in a process that finds no compiled program on disk; `warm` is the same in a
+later process. With repeats, rows are medians, and the figure has the first. Writes runs as JSON, `table.md` and
+`errors.png`; with `--report results/packages.tar.xz` the latter two, of the kept runs. Times are those of a quiet
+machine, or they mean nothing.
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -29,13 +33,13 @@ ERRORS = (1e-3, 1e-4, 1e-5)
 RATIO = 1e-4  # the error at which packages are compared
 #: package: what to install (natgrad runs where this program does) and its methods.
 PEERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "natgrad": ((), ("nystrom", "full")),
+    "natgrad": ((), ("auto", "warm", "nystrom", "full")),
     "randngd": (("randngd==0.1.1", "scipy"), ("nystrom", "full")),
     "scimba": (("torch==2.13.0", "scimba==1.4.1"), ("eng", "lm", "nystrom")),
     "jinns": (("jinns==1.10.0",), ("ngd",)),
     "deepxde": (("torch==2.13.0", "deepxde==1.15.0"), ("lbfgs", "nncg")),
 }
-STYLES = ("-", "--", ":")  # of a package's methods in the figure
+STYLES = ("-", "--", ":", "-.")  # of a package's methods in the figure
 HEAD = (
     "problem",
     "package",
@@ -63,16 +67,22 @@ def environment(peer: str, cache: Path) -> Path:
     return python
 
 
-def train(python: Path, peer: str, method: str, path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
+def train(
+    python: Path, peer: str, method: str, path: Path, out: Path, options: argparse.Namespace, repeat: int
+) -> dict[str, Any]:
     """One run in a process of its own; one that hangs or fails has a record too."""
-    target = out / f"{path.stem}-{peer}-{method}.json"
+    target = out / f"{path.stem}-{peer}-{method}-{repeat}.json"
     target.unlink(missing_ok=True)
     command = [str(python), "-m", f"benchmarks.peers.on_{peer}", str(path), "--method", method, "--out", str(target)]
     command += ["--seconds", str(options.budget), "--stop-at", str(options.stop_at)]
+    environ = os.environ | {"PYTHONPATH": str(ROOT), "NATGRAD_CACHE": "0"}
+    if method == "warm":
+        environ["NATGRAD_CACHE"] = str(out.parent / "programs")
+        if not (out.parent / "programs").exists():  # the first process compiles, and does not count
+            subprocess.run(command, env=environ, cwd=out, capture_output=True, check=False)
     status = "failed"
     with (out / f"{target.stem}.log").open("w") as log:
         try:
-            environ = os.environ | {"PYTHONPATH": str(ROOT)}
             limit = 2 * options.budget + 30
             subprocess.run(command, env=environ, cwd=out, stdout=log, stderr=log, timeout=limit, check=False)
         except subprocess.TimeoutExpired:
@@ -88,29 +98,45 @@ def train(python: Path, peer: str, method: str, path: Path, out: Path, options: 
 
 
 def rows(runs: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """A row a run, problem by problem; the ratio is to natgrad's faster method, a bound where time ran out."""
+    """A row for each problem, package and method, medians over its runs; the ratio is to natgrad's fastest method that
+    finds nothing compiled, a bound where time ran out."""
     table: list[tuple[str, ...]] = []
     for problem in dict.fromkeys(run["problem"] for run in runs):
-        group = [run for run in runs if run["problem"] == problem]
-        ours = min((seconds(run, RATIO) for run in group if run["peer"] == "natgrad"), default=math.inf)
-        for run in group:
-            history, needed = run["history"], seconds(run, RATIO)
+        groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for run in (run for run in runs if run["problem"] == problem):
+            groups.setdefault((run["peer"], run["setting"]), []).append(run)
+        cold = [key for key in groups if key[0] == "natgrad" and key[1] != "warm"]
+        ours = min((median(groups[key], RATIO) for key in cold), default=math.inf)
+        for (peer, method), group in groups.items():
+            needed = median(group, RATIO)
             bound = "" if math.isfinite(needed) else "> "
-            spent = needed if math.isfinite(needed) else max(run["budget"], history[-1]["wall"] if history else 0.0)
-            ratio = bound + number(spent / ours) if math.isfinite(ours) else "–"
+            spent = needed if math.isfinite(needed) else max(map(lasted, group))
+            setups = [math.inf if run["setup"] is None else run["setup"] for run in group]
+            ends = [run["history"][-1]["l2"] if run["history"] else None for run in group]
+            known = [end for end in ends if end is not None]
             table.append(
                 (
                     problem,
-                    f"{run['peer']} {run['setting']}",
-                    number(math.inf if run["setup"] is None else run["setup"], "{:.1f}"),
-                    *(number(seconds(run, error), "{:.1f}") for error in ERRORS),
-                    ratio,
-                    str(history[-1]["step"]) if history else "0",
-                    f"{history[-1]['l2']:.1e}" if history and history[-1]["l2"] is not None else "–",
-                    run["status"],
+                    f"{peer} {method}",
+                    number(statistics.median(setups), "{:.1f}"),
+                    *(number(median(group, error), "{:.1f}") for error in ERRORS),
+                    bound + number(spent / ours) if math.isfinite(ours) else "–",
+                    f"{statistics.median(run['history'][-1]['step'] if run['history'] else 0 for run in group):.0f}",
+                    f"{statistics.median(known):.1e}" if known else "–",
+                    ", ".join(dict.fromkeys(run["status"] for run in group)),
                 )
             )
     return table
+
+
+def median(group: list[dict[str, Any]], error: float) -> float:
+    """The median of the seconds to an error; infinite where most runs did not reach it."""
+    return statistics.median(seconds(run, error) for run in group)
+
+
+def lasted(run: dict[str, Any]) -> float:
+    """How many seconds a run had, at least."""
+    return max(run["budget"], run["history"][-1]["wall"] if run["history"] else 0.0)
 
 
 def seconds(run: dict[str, Any], error: float) -> float:
@@ -124,6 +150,7 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     problems = list(dict.fromkeys(run["problem"] for run in runs))
+    runs = list({(run["problem"], run["peer"], run["setting"]): run for run in reversed(runs)}.values())[::-1]
     names = list(dict.fromkeys(f"{run['peer']} {run['setting']}" for run in runs))
     peers = list(PEERS)
     plots, axes = plt.subplots(1, len(problems), figsize=(4.2 * len(problems), 3.6), sharey=True, squeeze=False)
@@ -161,6 +188,8 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=25.0, help="seconds for each run, compilation included")
     parser.add_argument("--stop-at", type=float, default=5e-6, help="relative L² error at which a run ends")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=1, help="of every run; the table has medians")
+    parser.add_argument("--methods", nargs="+", default=None, help="some of the packages' methods alone")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "natgrad-peers")
     parser.add_argument("--report", type=Path, metavar="RUNS", help="train nothing: table and figure of these runs")
     options = parser.parse_args()
@@ -171,13 +200,14 @@ def main() -> None:
         for problem in options.problems:
             path = out / "cases" / f"{problem}.npz"
             case.write(problem, path, options.seed)
-            for peer in options.peers:
-                for method in PEERS[peer][1]:
-                    started = time.perf_counter()
-                    run = train(pythons[peer], peer, method, path, out / "runs", options)
-                    best = min((row["l2"] for row in run["history"] if row["l2"] is not None), default=math.nan)
-                    took = time.perf_counter() - started
-                    print(f"{problem:10s} {peer:8s} {method:8s} {best:8.1e} {run['status']}, {took:.0f} s", flush=True)
+            methods = [(peer, method) for peer in options.peers for method in PEERS[peer][1]]
+            methods = [pair for pair in methods if options.methods is None or pair[1] in options.methods]
+            for repeat, (peer, method) in itertools.product(range(options.repeats), methods):
+                started = time.perf_counter()
+                run = train(pythons[peer], peer, method, path, out / "runs", options, repeat)
+                best = min((row["l2"] for row in run["history"] if row["l2"] is not None), default=math.nan)
+                took = time.perf_counter() - started
+                print(f"{problem:10s} {peer:8s} {method:8s} {best:8.1e} {run['status']}, {took:.0f} s", flush=True)
     names = [(peer, method) for peer in PEERS for method in PEERS[peer][1]]
     order = lambda run: (case.PROBLEMS.index(run["problem"]), names.index((run["peer"], run["setting"])))
     runs = sorted(load(options.report or out / "runs"), key=order)

@@ -90,6 +90,18 @@ def test_summary_compares_with_natgrads_faster_method_and_bounds_what_was_not_re
     assert run.rows(runs[2:])[0][6] == "–"
 
 
+def test_summary_has_medians_of_repeats_and_leaves_what_was_compiled_before_out_of_the_ratio():
+    fast, slow = ([1e-5], [1e-2, 1e-2, 1e-5])
+    runs = [a_run(setting="auto", problem="burgers", errors=errors, setup=1.0) for errors in (slow, fast, fast)]
+    runs += [a_run(setting="warm", problem="burgers", errors=fast, setup=0.0)]
+    runs += [a_run("jinns", "ngd", "burgers", errors) for errors in (fast, [1e-2], [1e-2])]
+    auto, warm, jinns = run.rows(runs)
+    assert (auto[1], auto[4], auto[6], auto[7]) == ("natgrad auto", "2.0", "1", "10")
+    assert warm[6] == "0.5"
+    assert jinns[4] == "–"
+    assert jinns[6] == "> 15"
+
+
 def test_figure_is_drawn(tmp_path):
     pytest.importorskip("matplotlib").use("agg")
     runs = [a_run(setting="full", problem="burgers"), a_run("jinns", "ngd", "heat2d", (0.1, None))]
@@ -151,9 +163,9 @@ def test_a_process_that_fails_or_hangs_is_a_row_too(tmp_path):
     python.write_text("#!/bin/sh\nexit 1\n")
     python.chmod(0o755)
     options = Namespace(budget=1.0, stop_at=1e-5)
-    told = run.train(python, "jinns", "ngd", Path("burgers.npz"), tmp_path, options)
+    told = run.train(python, "jinns", "ngd", Path("burgers.npz"), tmp_path, options, 0)
     assert told["status"] == "failed"
-    assert json.loads((tmp_path / "burgers-jinns-ngd.json").read_text()) == told
+    assert json.loads((tmp_path / "burgers-jinns-ngd-0.json").read_text()) == told
 
 
 def test_an_environment_is_made_once(tmp_path, monkeypatch):
