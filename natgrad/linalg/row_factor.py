@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 
 from natgrad.backend import tuning
 from natgrad.backend.products import matmul
+from natgrad.backend.jointly import jointly
 from natgrad.linalg.cholesky import whiten
 
 Scalar = float | Float[Array, ""]
@@ -59,7 +60,7 @@ def nystrom_factor(
     F = times(E)
     if not _worth_mending(F.shape[0], E.shape[1], F.shape[1]):
         return F
-    return jax.lax.cond(jnp.min(left) < 0.5, lambda: matmul(whiten(identity())[1], F), lambda: F)
+    return jax.lax.cond(jointly(jnp.min(left) < 0.5), lambda: matmul(whiten(identity())[1], F), lambda: F)
 
 
 def _worth_mending(m: int, q: int, p: int) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from natgrad.backend import host
+from natgrad.backend.jointly import jointly
 from natgrad.linalg import (
     DenseTest,
     TestMatrix,
@@ -101,7 +102,7 @@ class RowFactor(Ranked):
         if len(widths) == 1:
             found = sketch(widths[0])
         else:
-            index = jnp.minimum(state.index, len(widths) - 1)
+            index = jointly(jnp.minimum(state.index, len(widths) - 1))
             found = jax.lax.switch(index, [lambda w=w: sketch(w) for w in widths])
         index = narrowest(widths, found.rank)
         return found, Width(index, state.least, found.rank < jnp.asarray(widths)[index])
