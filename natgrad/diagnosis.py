@@ -8,7 +8,8 @@
                           energy below the minimum between its points
 
     u of another size     its root mean square is 20 times that of the network at the start, or a twentieth: the last
-                          layer must grow or shrink before anything else can be learned
+                          layer must grow or shrink before anything else can be learned. Nothing is said where a
+                          least-squares loss has fallen to 10⁻¹² of its largest: the run did without
 
 Three more are said of a least-squares run that stalled above round-off, its loss not 10 % lower than a tenth of its
 steps ago, with medians over these steps:
@@ -35,7 +36,8 @@ BEYOND = 2.0  # Σ w |e| elsewhere, over that at its own points; in the zoo it i
 SMALL = 1e-4  # V / max L, a residual of a hundredth of the first one; there 10⁻⁹ or less, and about 1 (docs/stalls.md)
 # A stall: the share of the steps that is looked at, their least number, and what counts as a fall.
 WINDOW, FEWEST, GAIN = 0.1, 5, 0.1
-SIZE = 20.0  # of u, or one over it; in the zoo it is 1 to 4
+SIZE = 20.0  # of u, or one over it; in the zoo it is 1 to 40
+SOLVED = 1e-12  # L / max L; kovasznay ends with an error of 4e-9 where u is 40 times as large as the network was
 HELD = 1e4  # the factor by which short steps have raised μ; a guard that goes up and down reaches a thousand
 UNSOLVED = 1e-2  # the residual of an inner solve that has not found the direction
 EXHAUSTED = "points exhausted"
@@ -45,7 +47,7 @@ Records = Sequence[Mapping[str, Any]]
 
 def diagnose(records: Records, problem: Problem, solver: Any) -> tuple[str, ...]:
     """Short sentences about a run that ended; none where all is well."""
-    found = [exhausted(records), between(records), misfit(records)]
+    found = [exhausted(records), between(records), misfit(records, problem.least_squares)]
     if problem.least_squares and stalled(records, float(jnp.finfo(problem.dtype).eps)):
         last = records[-window(records) :]
         found += [held(last), capped(last, *caps(solver))]
@@ -80,10 +82,12 @@ def between(records: Records) -> str | None:
     )
 
 
-def misfit(records: Records) -> str | None:
-    """Whether u, when it was last evaluated, is of another size than the network was made for."""
+def misfit(records: Records, least_squares: bool = False) -> str | None:
+    """Whether u, when it was last evaluated, is of another size than the network was made for, and that did harm."""
     known = [record["size"] for record in records if math.isfinite(record.get("size", math.nan))]
     if not known or 1 / SIZE < known[-1] < SIZE:
+        return None
+    if least_squares and records[-1]["loss"] <= SOLVED * max(record["loss"] for record in records):
         return None
     return (
         f"u is {known[-1]:.0e} times as large as the network it began from: give the network the size of u, "

@@ -68,6 +68,16 @@ def test_a_solution_of_another_size_than_the_network_is_told(scale, normalized, 
     assert all("ng.Normalized(network, domain, scale=…)" in sentence for sentence in told)
 
 
+@pytest.mark.parametrize(("size", "least", "told"), [(1e3, 1e-10, True), (1e3, 1e-14, False), (3.0, 1e-10, False)])
+def test_a_size_that_did_no_harm_is_not_told(size, least, told):
+    rows = [{"step": k, "loss": 10.0**-k, "errors": {}, "size": size} for k in range(10)]
+    rows.append({"step": 10, "loss": least, "errors": {}, "size": size})
+    assert (
+        any("times as large as the network" in sentence for sentence in diagnose(rows, PROBLEM, ng.NystromNGD()))
+        == told
+    )
+
+
 def records(count=100, stall=True, validation=math.nan, training=math.nan, **more):
     """A loss that falls by ten orders of magnitude, and from the middle on no further where the run stalls."""
     losses = 10.0 ** -np.linspace(0, 10, count)
