@@ -136,6 +136,16 @@ def test_contributors_are_told_of_every_room():
     assert told == MAY_IMPORT.keys() - {"__main__"}
 
 
+def test_files_and_functions_are_short():
+    """A file has 400 lines at most, a function 60."""
+    for path in ROOT.rglob("*.py"):
+        source = path.read_text()
+        assert source.count("\n") <= 400, path
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef):
+                assert node.end_lineno - node.lineno < 60, f"{path}: {node.name}"
+
+
 def test_versions_agree():
     root = ROOT.parent
     assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"] == ng.__version__

@@ -60,7 +60,7 @@ class Damping(Checked):
     def mu(self, state: Any, seen: Seen) -> Float[Array, ""]:
         """μ for this step."""
 
-    def update(self, state: Any, told: Outcome) -> Any:
+    def update(self, state: Any, outcome: Outcome) -> Any:
         """The memory after a step."""
         return state
 
@@ -145,10 +145,10 @@ class LevenbergMarquardt(Rule):
     def extra(self, state, seen):
         return jnp.where(jnp.isnan(state), self.start * seen.largest, state)
 
-    def update(self, state, told):
+    def update(self, state, outcome):
         # From μ and not from the state: below the round-off floor the state would drift away unheard.
-        factor = jnp.where(told.gain > 0.75, 1 / self.down, jnp.where(told.gain < 0.25, self.up, 1.0))
-        return told.mu * factor
+        factor = jnp.where(outcome.gain > 0.75, 1 / self.down, jnp.where(outcome.gain < 0.25, self.up, 1.0))
+        return outcome.mu * factor
 
 
 class Start(eqx.Module):
@@ -195,8 +195,8 @@ class Relative(Rule):
             return self.start * seen.largest * fading * (seen.loss / first.loss) ** 2
         return self.start * first.largest * fading
 
-    def update(self, state, told):
-        return self._first(state, told.seen)
+    def update(self, state, outcome):
+        return self._first(state, outcome.seen)
 
     def _first(self, state: Start, seen: Seen) -> Start:
         known = lambda first, now: jnp.where(jnp.isnan(first), now, first)
@@ -233,12 +233,12 @@ class Guarded(Damping):
         alone = self.rule.mu(state.rule, seen)
         return jnp.minimum(state.times * alone, jnp.maximum(alone, seen.largest))
 
-    def update(self, state, told):
-        times = state.times * told.mu / told.asked
-        times = times * jnp.where(told.step < self.short, self.up, 1 / self.down)
+    def update(self, state, outcome):
+        times = state.times * outcome.mu / outcome.asked
+        times = times * jnp.where(outcome.step < self.short, self.up, 1 / self.down)
         # Beyond λ̂₁ every step is a gradient step, and more damping is only a shorter one.
-        most = jnp.maximum(1.0, told.seen.largest * state.times / told.asked)
-        return Watched(jnp.clip(times, 1.0, most), self.rule.update(state.rule, told))
+        most = jnp.maximum(1.0, outcome.seen.largest * state.times / outcome.asked)
+        return Watched(jnp.clip(times, 1.0, most), self.rule.update(state.rule, outcome))
 
     def guard(self, state, dtype):
         return state.times

@@ -20,7 +20,7 @@ Unless the model, too, promised no more than the round-off of the loss (`natgrad
 
 import warnings
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -30,9 +30,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad.backend import host
 from natgrad.backend.parallel import after, everywhere
-from natgrad.gramian import gramian
+from natgrad.gramian import Gramian, gramian
 from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
-from natgrad.optim.direction import PCG, Direction
+from natgrad.optim.direction import PCG, Direction, System
 from natgrad.optim.linesearch import Armijo, LineSearch
 from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked, Count, NonNegative, Positive, Range, budget
@@ -153,15 +153,8 @@ class NaturalGradient(Checked):
         solve = system.solve(gradient, state.previous, rows=problem.covector(params), shift=shift)
         v = _descent(solve.x, gradient, system)
         slope = gradient @ v
-        if self.acceleration:
-            bend = G.weigh(G.curvature(v))
-            correction = system.correct(G.pull(bend), state.correction, rows=bend)
-            a = jnp.where(jnp.all(jnp.isfinite(correction.x)), correction.x, 0.0)
-            iterations = solve.iterations + correction.iterations
-            ratio = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
-            capped = a * jnp.minimum(1.0, self.acceleration / jnp.maximum(ratio, self.acceleration))
-        else:
-            a, capped, ratio, iterations = jnp.zeros_like(v), jnp.zeros_like(v), jnp.zeros_like(slope), solve.iterations
+        corrected = self._correction(G, system, state, v)
+        a, capped = corrected.direction, corrected.capped
 
         path = lambda step: theta - step * v - 0.5 * step**2 * capped
         change = problem.changes(params)
@@ -195,15 +188,36 @@ class NaturalGradient(Checked):
             guard=damping.guard(state.damping, theta.dtype),
             rank=system.rank,
             largest=system.largest,
-            inner_iterations=iterations,
+            inner_iterations=solve.iterations + corrected.iterations,
             inner_residual=solve.residual,
             evaluations=found.evaluations,
             rebuilt=jnp.asarray(system.rebuilt),
-            acceleration=ratio,
+            acceleration=corrected.ratio,
             accepted=accepted,
             converged=converged,
         )
         return unravel(new), after_step, info
+
+    def _correction(self, G: Gramian, system: System, state: State, v: Array) -> "_Correction":
+        """Geodesic acceleration: (G + μ'D) a = Jᵀ W ∂²F[v, v]."""
+        if not self.acceleration:
+            return _Correction(jnp.zeros_like(v), jnp.zeros_like(v), jnp.zeros((), v.dtype), 0)
+        bend = G.weigh(G.curvature(v))
+        found = system.correct(G.pull(bend), state.correction, rows=bend)
+        a = jnp.where(jnp.all(jnp.isfinite(found.x)), found.x, 0.0)
+        ratio = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
+        return _Correction(
+            a, a * jnp.minimum(1.0, self.acceleration / jnp.maximum(ratio, self.acceleration)), ratio, found.iterations
+        )
+
+
+class _Correction(NamedTuple):
+    """a of geodesic acceleration, a with ‖a‖ capped, ‖a‖/‖v‖, and the inner iterations it took."""
+
+    direction: Float[Array, " p"]
+    capped: Float[Array, " p"]
+    ratio: Float[Array, ""]
+    iterations: Int[Array, ""] | int
 
 
 @cache

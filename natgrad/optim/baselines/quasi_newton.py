@@ -96,9 +96,9 @@ class QuasiNewton(Checked):
         nothing = jnp.asarray(0.0, theta.dtype)
 
         def attempt(carry):
-            _, d, fresh, _, evaluations = carry
+            tried, d, fresh, _, evaluations = carry
             downhill = jnp.all(jnp.isfinite(d)) & (g @ d < 0)
-            fresh = fresh | ~downhill
+            fresh = fresh | tried | ~downhill  # second time round, whatever was remembered has failed
             d = jnp.where(fresh, -g, d)
 
             def evaluate(step):
@@ -115,13 +115,8 @@ class QuasiNewton(Checked):
             tried, _, fresh, (step, _, _), _ = carry
             return ~tried | ((step == 0) & ~fresh)
 
-        def once_more(carry):
-            # Second time round, whatever was remembered has failed.
-            tried, d, fresh, found, evaluations = carry
-            return attempt((tried, d, fresh | tried, found, evaluations))
-
         first = (jnp.asarray(False), state.direction, state.fresh, (nothing, nothing, g), jnp.asarray(0))
-        _, d, fresh, (step, delta, gradient), evaluations = jax.lax.while_loop(go_on, once_more, first)
+        _, d, fresh, (step, delta, gradient), evaluations = jax.lax.while_loop(go_on, attempt, first)
 
         accepted = step > 0
         new = jnp.where(accepted, theta + step * d, theta)
