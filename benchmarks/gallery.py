@@ -24,6 +24,7 @@ import jax
 
 import natgrad as ng
 from benchmarks.keep import RESULTS, listed
+from benchmarks.presets import unchanged
 from natgrad import zoo
 from natgrad.experiment import fields, plots
 from natgrad.experiment.config import keys
@@ -34,6 +35,7 @@ from natgrad.storage.files import write
 TABLE = RESULTS / "gallery.csv"
 NETWORKS = RESULTS / "gallery"
 PAGE = "gallery.md"
+CHANGED = " The preset has changed since: `python -m benchmarks.gallery --train {}` makes it anew."
 COLUMNS = (
     "problem", "preset", "seed", "parameters", "rows", "steps", "status", "norm", "error", "seconds", "options",
     "device", "versions", "command",
@@ -145,6 +147,7 @@ def section(name: str, row: Row | None) -> str:
         f"{head}\n\n![{name}: the solution and its error](img/gallery/{name}.png)\n\n"
         f"Relative {norm} error {float(row['error']):.1e} after {row['steps']} steps, with {int(row['parameters']):,} "
         f"parameters and {int(row['rows']):,} rows: `{row['command']}` ({row['device']}; {row['versions']})."
+        f"{'' if unchanged(benchmark.preset(row['preset']), row) else CHANGED.format(name)}"
     )
 
 
