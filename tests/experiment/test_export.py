@@ -66,6 +66,8 @@ def test_a_run_on_a_mesh_has_its_cells(runs, tmp_path):
     assert natgrad("export", runs / "lshape2d", "-o", tmp_path / "own.npz") == 0
     with np.load(tmp_path / "own.npz") as data:
         assert len(data["cells triangle"]) == problem.space.mesh.t.shape[1]
+        np.testing.assert_allclose(data["error u"][data["boundary"] == 1], 0, atol=1e-12)  # the finite elements'
+        assert np.abs(data["error u"]).max() > 0.1  # the network was never trained
     assert natgrad("export", run_.folder, "-o", tmp_path / "cut.npz", "--resolution", "8") == 0
     with np.load(tmp_path / "cut.npz") as data:
         assert len(data["cells quad"]) == 48  # without the first quadrant
