@@ -1,16 +1,20 @@
 """Is the default safe? Every small preset of the zoo from many seeds, and which runs end above what the preset states.
 
     python -m benchmarks.presets [NAME …] [--seeds 0:20] [--out results/presets.csv]
+    python -m benchmarks.presets --page                 # the tables of docs/zoo.md and docs/reliability.md, from that
 
 One process takes one problem after the other and all seeds of it, with the preset's options and steps, so that each
 compiles once. A run is good where its loss is finite and its error at most three times the preset's. What is in the
-file already is not run again.
+file already is not run again. Rows of a preset that states another error now count as none: delete them and run again.
 """
 
 import argparse
 import csv
 import io
+import json
 import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +22,14 @@ import jax
 import numpy as np
 
 import natgrad as ng
+from benchmarks.keep import RESULTS
 from benchmarks.machine import description
 from natgrad import zoo
 from natgrad.experiment.config import keys
 from natgrad.storage.files import write
 
 FACTOR = 3.0  # times the preset's error, above which a run counts as bad
+DOCS = Path(__file__).parents[1] / "docs"
 COLUMNS = ("problem", "seed", "error", "stated", "loss", "status", "steps", "seconds", "diagnosis", "on")
 
 
@@ -72,6 +78,50 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def seeds_page(text: str) -> str:
+    """docs/reliability.md with the table of all seeds."""
+    head = table([]).splitlines()[0]
+    made = table(read(RESULTS / "presets.csv"))
+    return re.sub(re.escape(head) + r"\n(\|.*\n)*", lambda _: made + "\n", text)
+
+
+def zoo_page(text: str) -> str:
+    """docs/zoo.md with the numbers of the records in its table; rows of problems without a record stay as they are."""
+    first = {row["problem"]: row for row in read(RESULTS / "presets.csv") if row["seed"] == "0"}
+    sizes = {row["problem"]: row for row in read(RESULTS / "gallery.csv")}
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        cells = line.replace("\\|", "\0").split("|")
+        name = cells[1].strip() if len(cells) == 10 else ""
+        if name not in zoo.names():
+            continue
+        preset, norm = zoo.get(name).preset("small"), zoo.get(name).norm
+        if name in sizes and unchanged(preset, sizes[name]):
+            cells[3:5] = (f" {int(sizes[name][size]):,} " for size in ("parameters", "rows"))
+        if name in first and float(first[name]["stated"]) == preset.error:
+            error = f"{float(first[name]['error']):.1e}".replace("e-0", "e-") + (" (L²)" if norm == "l2" else "")
+            cells[5:8] = (f" {preset.steps['ngd']} ", f" {error} ", f" {float(first[name]['seconds']):.0f} s ")
+        lines[i] = "|".join(cells).replace("\0", "\\|")
+    return "\n".join(lines)
+
+
+PAGES = {"zoo.md": zoo_page, "reliability.md": seeds_page}
+
+
+def unchanged(preset: zoo.Preset, row: Mapping[str, str]) -> bool:
+    """Whether a row of results/gallery.csv is of the preset as it is now."""
+    options = json.loads(row["options"])
+    plain = lambda value: json.loads(json.dumps(value))
+    return row["preset"] == "small" and all(
+        name in options and plain(value) == options[name] for name, value in preset.options.items()
+    )
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """The rows of a table, none where there is no file."""
+    return list(csv.DictReader(io.StringIO(path.read_text()))) if path.exists() else []
+
+
 def save(path: Path, rows: list[dict[str, Any]]) -> None:
     """The table as a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,9 +138,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(zoo.names()), metavar="NAME")
     parser.add_argument("--seeds", default="0:20", help="first:end")
     parser.add_argument("--out", type=Path, default=Path("results/presets.csv"))
+    parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
+    if options.page:
+        for name, made in PAGES.items():
+            write(DOCS / name, made((DOCS / name).read_text()))
+        return
     jax.config.update("jax_enable_x64", True)
-    rows = list(csv.DictReader(options.out.open())) if options.out.exists() else []
+    rows = read(options.out)
     done = {(row["problem"], int(row["seed"])) for row in rows}
     for name in options.names:
         for seed in range(*map(int, options.seeds.split(":"))):

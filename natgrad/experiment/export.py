@@ -34,7 +34,7 @@ def export(
     space = range(len(picture.coordinates))[0 if clock is None else 1 :]
     free = [i for i in space if len(space) <= 3 or picture.coordinates[i] not in picture.at]
     problem, params = run.restore()
-    network, place = problem.network(params), placed(picture, [*([] if clock is None else [0]), *free])
+    network, place = run.solution(problem, params), placed(picture, [*([] if clock is None else [0]), *free])
     fields = {
         name: (place(select(network)), None if exact is None else place(exact))
         for name, (select, exact) in picture.fields.items()
@@ -51,7 +51,9 @@ def clock_of(picture: zoo.Picture) -> tuple[Sequence[float], Sequence[float]] | 
 
 
 def placed(picture: zoo.Picture, free: Sequence[int]) -> Callable[[Callable], Callable]:
-    """f ↦ f as a function of the free coordinates alone."""
+    """f ↦ f as a function of the free coordinates alone; f itself where all are free."""
+    if len(free) == len(picture.coordinates):
+        return lambda f: f
     base = np.array([picture.at.get(name, 0.0) for name in picture.coordinates], float)
     return lambda f: lambda x: f(jnp.asarray(base, x.dtype).at[np.array(free)].set(x))
 

@@ -44,9 +44,19 @@ def panels(run: Run) -> list[list[Panel]]:
 
 
 def many(f: Callable) -> Callable[[np.ndarray], np.ndarray]:
-    """The numbers (n,) that a function of one point gives at points (n, d), compiled once for each n."""
+    """The numbers (n,) that a function of one point gives at points (n, d), compiled once for each n.
+
+    A finite-element function is one of the host, which cannot be traced and takes all points at once.
+    """
     run = jax.jit(lambda x: jax.lax.map(lambda p: jnp.reshape(f(p), ()), x, batch_size=2048))
-    return lambda points: np.array(run(jnp.asarray(points)))
+
+    def values(points: np.ndarray) -> np.ndarray:
+        try:
+            return np.array(run(jnp.asarray(points)))
+        except jax.errors.TracerArrayConversionError:
+            return np.asarray(f(points))
+
+    return values
 
 
 def _slices(view: zoo.Picture, held: dict[str, float]) -> list[dict[str, float]]:
@@ -69,11 +79,11 @@ def row(
     for i, coordinate in enumerate(view.coordinates):
         points[:, i] = mesh[free.index(i)].ravel() if i in free else at[coordinate]
     keep = None if view.inside is None else np.asarray(jax.vmap(view.inside)(jnp.asarray(points)))
-    keep = None if keep is None else keep.reshape(mesh[0].shape)
 
     def on_grid(f: Callable) -> np.ndarray:
-        values = f(points).reshape(mesh[0].shape)
-        return values if keep is None else np.where(keep, values, np.nan)
+        values = np.full(len(points), np.nan)
+        values[slice(None) if keep is None else keep] = f(points if keep is None else points[keep])
+        return values.reshape(mesh[0].shape)
 
     ours = on_grid(u)
     theirs = None if exact is None else on_grid(exact)

@@ -60,8 +60,7 @@ def of_run(path: Path | str, run: Run, times: int | Sequence[float] | None = Non
     if view.coordinates[0] != "t":
         raise ValueError(f"{run.problem} has no time: a movie is that of an evolution problem")
     path, moments = prepared(path, view, times, force)
-    problem, params = run.restore()
-    return draw(path, moments, problem.network(params), view, run.problem)
+    return draw(path, moments, run.function(), view, run.problem)
 
 
 def prepared(path: Path | str, view: zoo.Picture, times: Any, force: bool) -> tuple[Path, tuple[float, ...]]:

@@ -99,8 +99,11 @@ class Run:
         return x[known], y[known]
 
     def function(self) -> Any:
-        """The network of the last checkpoint, or the networks of all windows as one function."""
-        problem, params = self.restore()
+        """The network of the last checkpoint, on a mesh its finite-element function; of windows all of them as one."""
+        return self.solution(*self.restore())
+
+    def solution(self, problem: Problem, params: Any) -> Any:
+        """The same, of what `restore` gives."""
         if "windows" not in self.config:
             return problem.solution(params)
         known = {record["window"]: (record["t0"], record["t1"]) for record in self.records}

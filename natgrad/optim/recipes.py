@@ -51,7 +51,7 @@ def NystromNGD(
         max_rank: ℓ_max, the rank of the preconditioner at most; 1000 by default, 500 for finite elements and in the
             published recipe.
         maxiter: pCG iterations at most; 40 by default, 20 in the published recipe.
-        gamma: μ ≥ γ·eps·λ̂₁; 0.1 by default, 10 in the published recipe and with an assembled Gramian.
+        gamma: μ ≥ γ·eps·λ̂₁; 0.1 by default, 10 in the published recipe and with `gramian="assembled"`.
         test: "signs" (the default), "gaussian" (the published one), "sampling" (columns by the diagonal) or "uniform".
         recipe: "default" or "published".
         damping: another rule for μ, with a γ of its own.

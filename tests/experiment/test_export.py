@@ -10,7 +10,7 @@ from natgrad import cli
 from natgrad.experiment import movie as movies
 from natgrad.experiment.checkpoint import Writer
 from natgrad.experiment.config import Config, prepare
-from natgrad.experiment.fields import Panel
+from natgrad.experiment.fields import Panel, panels
 from natgrad.experiment.folder import Folder
 from natgrad.experiment.runs import load
 from natgrad.storage.files import dumps
@@ -66,11 +66,22 @@ def test_a_run_on_a_mesh_has_its_cells(runs, tmp_path):
     assert natgrad("export", runs / "lshape2d", "-o", tmp_path / "own.npz") == 0
     with np.load(tmp_path / "own.npz") as data:
         assert len(data["cells triangle"]) == problem.space.mesh.t.shape[1]
+        np.testing.assert_allclose(data["error u"][data["boundary"] == 1], 0, atol=1e-12)  # the finite elements'
+        assert np.abs(data["error u"]).max() > 0.1  # the network was never trained
     assert natgrad("export", run_.folder, "-o", tmp_path / "cut.npz", "--resolution", "8") == 0
     with np.load(tmp_path / "cut.npz") as data:
         assert len(data["cells quad"]) == 48  # without the first quadrant
         x = data["points"]
         assert not ((x[:, 0] > 0) & (x[:, 1] > 0)).any()
+
+
+def test_a_run_on_a_mesh_is_drawn(runs):
+    """By its finite-element function, which has the boundary values whatever the network is."""
+    ((solution, exact, difference),) = panels(load(runs / "lshape2d"))
+    outside = (solution.x[None, :] > 0) & (solution.y[:, None] > 0)
+    np.testing.assert_array_equal(np.isnan(solution.values), outside)
+    np.testing.assert_allclose(solution.values[0], exact.values[0], atol=0.02)  # the lower edge
+    assert np.nanmax(np.abs(difference.values)) > 0.5
 
 
 def test_many_dimensions_are_shown_where_pictures_show_them(runs, tmp_path):

@@ -8,14 +8,18 @@ import subprocess
 import sys
 import time
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from natgrad.cli import command
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config
+from natgrad.experiment.export import export
 from natgrad.experiment.fields import panels
 from natgrad.experiment.journal import Journal
+from natgrad.experiment.movie import of_run
 from natgrad.experiment.run import run
 from natgrad.experiment.runs import load
 from natgrad.stages import times
@@ -93,6 +97,19 @@ def test_the_function_is_read_back_and_drawn(whole):
     assert u.times == pytest.approx((0, 1 / 3, 2 / 3, 1))
     assert u(jnp.array([0.0, 0.5])) == u.functions[0](jnp.array([0.0, 0.5]))
     assert [panel.title for panel in panels(load(whole))[0]] == ["u", "exact u", "difference"]
+
+
+def test_windows_are_exported_and_move(whole, tmp_path):
+    """As one function of all times."""
+    Image = pytest.importorskip("PIL.Image")
+    (file,) = export(load(whole), tmp_path / "u.npz", resolution=4, times=(0.1, 0.9))
+    u = load(whole).function()
+    with np.load(file) as data:
+        for number, time, values in zip((0, 2), data["times"], data["u"], strict=True):
+            x = np.insert(data["points"], 0, time, axis=1)
+            np.testing.assert_allclose(values, jax.vmap(u.functions[number])(x), atol=1e-12)
+    with Image.open(of_run(tmp_path / "u.gif", load(whole), times=2)) as picture:
+        assert picture.n_frames == 2
 
 
 def test_a_target_that_is_reached_between_evaluations(tmp_path, monkeypatch):

@@ -1,0 +1,51 @@
+"""The numbers of small presets in the docs are those of the records."""
+
+import re
+
+import pytest
+
+from benchmarks import presets
+from benchmarks.presets import DOCS, PAGES, seeds_page, unchanged, zoo_page
+from natgrad import zoo
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_that_of_the_records(name):
+    text = (DOCS / name).read_text()
+    assert PAGES[name](text) == text, "python -m benchmarks.presets --page"
+
+
+def test_a_number_typed_by_hand_is_replaced():
+    text = (DOCS / "zoo.md").read_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("| gross_pitaevskii |"))
+    assert r"\|x\|²u" in line
+    typed = re.sub(r"\| \d\.\de-\d \| \d+ s \|", "| 1.0e-9 | 1 s |", line)
+    assert typed != line
+    assert zoo_page(text.replace(line, typed)) == text
+    seeds = (DOCS / "reliability.md").read_text()
+    assert seeds_page(seeds.replace("of 20 |", "of 21 |")) == seeds
+
+
+def test_what_has_no_record_stays(tmp_path, monkeypatch):
+    """A problem that is not in the file, and one whose preset states another error than when it was run."""
+    row = dict.fromkeys(presets.COLUMNS, "") | {
+        "problem": "stokes2d",
+        "seed": "0",
+        "error": "0.000122",
+        "seconds": "16.3",
+    }
+    row["stated"] = str(zoo.get("stokes2d").preset("small").error)
+    monkeypatch.setattr(presets, "RESULTS", tmp_path)
+    presets.save(tmp_path / "presets.csv", [{**row, "stated": "1"}])
+    other = "| heat3d | u_t | 1 | 2 | 3 | 4.0e-1 | 5 s | `c` |\n| stokes2d | u | 1 | 2 | 3 | 4.0e-1 | 5 s | `c` |\n"
+    assert zoo_page(other) == other
+    presets.save(tmp_path / "presets.csv", [row])
+    assert zoo_page(other) == other.replace("| u | 1 | 2 | 3 | 4.0e-1 | 5 s |", "| u | 1 | 2 | 100 | 1.2e-4 | 16 s |")
+
+
+def test_a_record_of_another_preset_is_told_apart():
+    small = zoo.get("poisson_nd").preset("small")
+    options = '{"dim": 5, "width": 24, "depth": 2, "interior": 1500, "boundary": 600, "weight": 100.0, "fresh": false}'
+    assert unchanged(small, {"preset": "small", "options": options})
+    assert not unchanged(small, {"preset": "small", "options": options.replace("1500", "1501")})
+    assert not unchanged(small, {"preset": "small", "options": "{}"})
