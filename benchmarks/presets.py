@@ -96,7 +96,7 @@ def zoo_page(text: str) -> str:
         if name not in zoo.names():
             continue
         preset, norm = zoo.get(name).preset("small"), zoo.get(name).norm
-        if name in sizes and unchanged(preset, sizes[name]):
+        if name in sizes and sizes[name]["preset"] == "small" and unchanged(preset, sizes[name]):
             cells[3:5] = (f" {int(sizes[name][size]):,} " for size in ("parameters", "rows"))
         if name in first and float(first[name]["stated"]) == preset.error:
             error = f"{float(first[name]['error']):.1e}".replace("e-0", "e-") + (" (L²)" if norm == "l2" else "")
@@ -109,12 +109,10 @@ PAGES = {"zoo.md": zoo_page, "reliability.md": seeds_page}
 
 
 def unchanged(preset: zoo.Preset, row: Mapping[str, str]) -> bool:
-    """Whether a row of results/gallery.csv is of the preset as it is now."""
+    """Whether a row of results/gallery.csv has the options of the preset as it is now."""
     options = json.loads(row["options"])
     plain = lambda value: json.loads(json.dumps(value))
-    return row["preset"] == "small" and all(
-        name in options and plain(value) == options[name] for name, value in preset.options.items()
-    )
+    return all(name in options and plain(value) == options[name] for name, value in preset.options.items())
 
 
 def read(path: Path) -> list[dict[str, str]]:
