@@ -50,9 +50,7 @@ def table() -> dict[str, dict[str, str]]:
 
 def current() -> dict[str, dict[str, str]]:
     """Those of presets that are still what they were."""
-    presets = {name: zoo.get(name).presets for name in zoo.names()}
-    kept = {name: row for name, row in table().items() if row["preset"] in presets.get(name, ())}
-    return {name: row for name, row in kept.items() if unchanged(presets[name][row["preset"]], row)}
+    return {name: row for name, row in table().items() if name in zoo.names() and unchanged(zoo.get(name), row)}
 
 
 def train(name: str, preset: str, runs: Path) -> None:
