@@ -6,7 +6,7 @@
 `--train` runs `natgrad run NAME --preset small --optimizer nystrom --seed 0` in a process of its own (what is finished
 in the folder of runs is not run again), and keeps its network in results/gallery/NAME.ng and a row with sizes, errors
 and command in results/gallery.csv. `--draw` draws what is new into a folder, and writes there, as gallery.md, a section
-for each problem of `zoo.names()`; one without a record says so.
+for each problem of `zoo.names()`; one without a record says so, as does one whose preset has changed since.
 """
 
 import argparse
@@ -35,7 +35,6 @@ from natgrad.storage.files import write
 TABLE = RESULTS / "gallery.csv"
 NETWORKS = RESULTS / "gallery"
 PAGE = "gallery.md"
-CHANGED = " The preset has changed since: `python -m benchmarks.gallery --train {}` makes it anew."
 COLUMNS = (
     "problem", "preset", "seed", "parameters", "rows", "steps", "status", "norm", "error", "seconds", "options",
     "device", "versions", "command",
@@ -47,6 +46,11 @@ def table() -> dict[str, dict[str, str]]:
     """The rows of results/gallery.csv by problem."""
     rows = csv.DictReader(io.StringIO(TABLE.read_text())) if TABLE.exists() else ()
     return {row["problem"]: row for row in rows}
+
+
+def current() -> dict[str, dict[str, str]]:
+    """Those of presets that are still what they were."""
+    return {name: row for name, row in table().items() if name in zoo.names() and unchanged(zoo.get(name), row)}
 
 
 def train(name: str, preset: str, runs: Path) -> None:
@@ -128,10 +132,10 @@ def stale(row: Row, path: Path) -> bool:
 def draw_all(folder: Path) -> None:
     """All pictures that are not there yet, and the sections of the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    records = table()
+    records = current()
     for name, row in records.items():
         picture = folder / f"{name}.png"
-        if name in zoo.names() and stale(row, picture):
+        if stale(row, picture):
             draw(row, picture)
     write(folder / PAGE, "\n\n".join(section(name, records.get(name)) for name in zoo.names()) + "\n")
 
@@ -147,7 +151,6 @@ def section(name: str, row: Row | None) -> str:
         f"{head}\n\n![{name}: the solution and its error](img/gallery/{name}.png)\n\n"
         f"Relative {norm} error {float(row['error']):.1e} after {row['steps']} steps, with {int(row['parameters']):,} "
         f"parameters and {int(row['rows']):,} rows: `{row['command']}` ({row['device']}; {row['versions']})."
-        f"{'' if unchanged(benchmark.preset(row['preset']), row) else CHANGED.format(name)}"
     )
 
 

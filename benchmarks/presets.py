@@ -96,7 +96,7 @@ def zoo_page(text: str) -> str:
         if name not in zoo.names():
             continue
         preset, norm = zoo.get(name).preset("small"), zoo.get(name).norm
-        if name in sizes and unchanged(preset, sizes[name]):
+        if name in sizes and sizes[name]["preset"] == "small" and unchanged(zoo.get(name), sizes[name]):
             cells[3:5] = (f" {int(sizes[name][size]):,} " for size in ("parameters", "rows"))
         if name in first and float(first[name]["stated"]) == preset.error:
             error = f"{float(first[name]['error']):.1e}".replace("e-0", "e-") + (" (L²)" if norm == "l2" else "")
@@ -108,13 +108,13 @@ def zoo_page(text: str) -> str:
 PAGES = {"zoo.md": zoo_page, "reliability.md": seeds_page}
 
 
-def unchanged(preset: zoo.Preset, row: Mapping[str, str]) -> bool:
-    """Whether a row of results/gallery.csv is of the preset as it is now."""
-    options = json.loads(row["options"])
-    plain = lambda value: json.loads(json.dumps(value))
-    return row["preset"] == "small" and all(
-        name in options and plain(value) == options[name] for name, value in preset.options.items()
-    )
+def unchanged(benchmark: zoo.Benchmark, row: Mapping[str, str]) -> bool:
+    """Whether a row of results/gallery.csv has the options of its preset as they are now, and no others."""
+    if row["preset"] not in benchmark.presets:
+        return False
+    defaults = {name: option.default for name, option in benchmark.options.items()}
+    now = {**defaults, **benchmark.preset(row["preset"]).options}
+    return json.loads(row["options"]) == json.loads(json.dumps(now))
 
 
 def read(path: Path) -> list[dict[str, str]]:

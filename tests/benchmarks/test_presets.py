@@ -44,8 +44,9 @@ def test_what_has_no_record_stays(tmp_path, monkeypatch):
 
 
 def test_a_record_of_another_preset_is_told_apart():
-    small = zoo.get("poisson_nd").preset("small")
+    benchmark = zoo.get("poisson_nd")
     options = '{"dim": 5, "width": 24, "depth": 2, "interior": 1500, "boundary": 600, "weight": 100.0, "fresh": false}'
-    assert unchanged(small, {"preset": "small", "options": options})
-    assert not unchanged(small, {"preset": "small", "options": options.replace("1500", "1501")})
-    assert not unchanged(small, {"preset": "small", "options": "{}"})
+    assert unchanged(benchmark, {"preset": "small", "options": options})
+    assert not unchanged(benchmark, {"preset": "gone", "options": options})
+    for old, new in (("1500", "1501"), (', "fresh": false', ""), ('"dim"', '"earlier": 1, "dim"')):
+        assert not unchanged(benchmark, {"preset": "small", "options": options.replace(old, new)})
