@@ -23,7 +23,7 @@ from tests.experiment.small_runs import assert_same_run, history
 from tests.experiment.test_resume import Crash, crash_after
 
 pytestmark = pytest.mark.usefixtures("compiled")
-SETTINGS = ("width=4", "depth=1", "interior=30", "boundary=12")
+SETTINGS = ("width=4", "depth=1", "interior=30")
 STEPS = 5
 
 

@@ -191,7 +191,6 @@ def test_poisson_nd_refuses_one_dimension():
 def test_references_agree_with_finer_ones():
     z = jax.random.uniform(jax.random.key(0), (50, 2), minval=jnp.array([0.01, -1]), maxval=1.0)
     for coarse, fine in (
-        (_reference.burgers(0.01 / np.pi), _reference.burgers(0.01 / np.pi, nodes=140)),
         (_reference.allen_cahn(1e-3, 5.0), _reference.allen_cahn(1e-3, 5.0, modes=320, times=80)),
         (_reference.condensate(1.0, 5.0, 4.0), _reference.condensate(1.0, 5.0, 4.0, modes=30)),
     ):
@@ -202,8 +201,6 @@ def test_references_agree_with_finer_ones():
 def test_references_hold_at_the_ends_of_the_ranges_of_their_options():
     z = jax.random.uniform(jax.random.key(0), (500, 2), minval=jnp.array([0.01, -1]), maxval=1.0)
     for coarse, fine in (
-        (_reference.burgers(1e-3), _reference.burgers(1e-3, nodes=300)),
-        (_reference.burgers(1.0), _reference.burgers(1.0, nodes=300)),
         (_reference.allen_cahn(1e-3, 10.0), _reference.allen_cahn(1e-3, 10.0, modes=320, times=80)),
         (_reference.allen_cahn(2e-2, 10.0), _reference.allen_cahn(2e-2, 10.0, modes=320, times=80)),
         (_reference.condensate(1.0, 2.1, 4.0), _reference.condensate(1.0, 2.1, 4.0, modes=30)),
