@@ -30,9 +30,6 @@ def exact_for(c: float):
     return lambda z: jnp.sin(z[1] - c * z[0])
 
 
-exact = exact_for(SPEED)
-
-
 def equation(c: float):
     def advection(u, z):
         u_t, u_x = gradient(u, z)

@@ -97,7 +97,8 @@ def test_no_option_is_taken_out_of_its_range(name):
     ranges = describe(benchmark.build)
     assert set(ranges) == set(benchmark.options)
     for option in benchmark.options:
-        for wrong in (float("nan"), "nonsense", True if option != "fresh" else 1, None if option != "depth" else 2.5):
+        flag = isinstance(benchmark.options[option].default, bool)
+        for wrong in (float("nan"), "nonsense", 1 if flag else True, None if option != "depth" else 2.5):
             with pytest.raises(ValueError, match=f"^{option} must be ") as caught:
                 benchmark.problem(0, **{option: wrong})
             assert "\n" not in str(caught.value)
