@@ -11,6 +11,7 @@ import argparse
 import csv
 import io
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,14 @@ def run(name: str, seed: int) -> dict[str, Any]:
     """One seed of a small preset."""
     benchmark = zoo.get(name)
     preset = benchmark.preset("small")
-    solution = ng.solve(
-        benchmark.problem(keys(seed).problem, "small"),
+    problem: Any = benchmark.problem(keys(seed).problem, "small")
+    train: Any = ng.solve
+    if preset.windows:
+        problem, train = benchmark.windows(keys(seed).problem), partial(ng.march, times=preset.windows)
+    solution = train(
+        problem,
         ng.NystromNGD(**preset.solver),
-        preset.steps["ngd"],
+        steps=preset.steps["ngd"],
         key=keys(seed).solver,
         evaluate_every=20,
         progress=False,

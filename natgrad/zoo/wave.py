@@ -41,9 +41,9 @@ def wave(u, z):
 def evolution(
     key,
     *,
-    width: Count = 128,
+    width: Count = 160,
     depth: Whole = 1,
-    frequency: Positive = 6.0,
+    frequency: Positive = 8.0,
     interior: Count = 4_000,
     initial: Count = 400,
     boundary: Count = 400,
@@ -64,9 +64,9 @@ def evolution(
     )
 
 
-sizes = {"width": 40, "interior": 600, "initial": 80, "boundary": 80}
-small = Preset(sizes, budget(ngd=80, quasi_newton=1_000, adam=10_000), {"max_rank": 300}, error=1e-3)
-record = Preset({}, budget(ngd=200, quasi_newton=5_000, adam=20_000))
+sizes = {"width": 96, "interior": 800, "initial": 100, "boundary": 100}
+small = Preset(sizes, budget(ngd=70, quasi_newton=1_000, adam=10_000), {"max_rank": 300}, error=1e-3)
+record = Preset({}, budget(ngd=150, quasi_newton=5_000, adam=20_000))
 benchmark = register(
     Benchmark(
         name="wave",
