@@ -47,7 +47,7 @@ def evolution(
     key,
     *,
     c: Speed = SPEED,
-    width: Count = 64,
+    width: Count = 96,
     depth: Whole = 1,
     frequency: Positive = 4.0,
     interior: Count = 2_000,
@@ -73,8 +73,8 @@ def evolution(
     )
 
 
-sizes = {"width": 32, "interior": 400, "initial": 50, "boundary": 50}
-small = Preset(sizes, budget(ngd=40, quasi_newton=500, adam=5_000), {"max_rank": 300}, error=1e-4, windows=8)
+sizes = {"width": 48, "interior": 400, "initial": 50, "boundary": 50}
+small = Preset(sizes, budget(ngd=40, quasi_newton=500, adam=5_000), {"max_rank": 300}, error=1e-9, windows=8)
 record = Preset({}, budget(ngd=60, quasi_newton=1_000, adam=10_000), windows=8)
 benchmark = register(
     Benchmark(

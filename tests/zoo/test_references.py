@@ -34,7 +34,7 @@ def test_burgers_holds_eleven_digits(nu):
     """Against quadrature twice as fine, most points at the shock; and u(0, x) = −sin πx."""
     t, x = np.meshgrid(np.linspace(0, 1, 21), np.concatenate([np.linspace(-1, 1, 21), nu * np.linspace(-4, 4, 17)]))
     z = jnp.asarray(np.stack([t.ravel(), x.ravel()], axis=1))
-    coarse, fine = (jax.jit(jax.vmap(_reference.burgers(nu, step)))(z) for step in (0.12, 0.06))
+    coarse, fine = (jax.jit(jax.vmap(_reference.burgers(nu, step)))(z) for step in (None, 0.06))
     np.testing.assert_allclose(coarse, fine, atol=1e-11)
     start = z[z[:, 0] == 0]
     assert np.abs(coarse[z[:, 0] == 0] + jnp.sin(jnp.pi * start[:, 1])).max() < 1e-10

@@ -15,7 +15,7 @@ START = 1e-12  # before it √t has no derivative worth its name: the start is t
 
 
 @cache
-def burgers(nu: float, step: float = 0.12) -> Callable:
+def burgers(nu: float, step: float | None = None) -> Callable:
     """u(t, x) of u_t + u u_x = ν u_xx, u(0, x) = −sin πx, for 0 ≤ t ≤ 1, by Cole and Hopf's transform.
 
     With y = x − 2√(νt) s and F(y) = exp(−cos(πy) / (2πν)), u = −∫ sin(πy) F(y) e^{−s²} ds / ∫ F(y) e^{−s²} ds.
@@ -26,6 +26,7 @@ def burgers(nu: float, step: float = 0.12) -> Callable:
     finite("burgers", nu=nu)
     if not nu > 0:
         raise ValueError(f"the reference solution of burgers needs a positive nu, got {nu}")
+    step = step or (0.2 if nu < 0.05 else 0.12)
     half = math.ceil((TAIL + 0.5 / math.sqrt(nu)) / step)
     s = step * np.arange(-half, half + 1)
 
