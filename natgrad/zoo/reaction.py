@@ -77,7 +77,9 @@ def evolution(
 
 
 sizes = {"width": 16, "depth": 2, "interior": 600, "initial": 60, "boundary": 60}
-small = Preset(sizes, budget(ngd=80, quasi_newton=2_000, adam=10_000), {"max_rank": 300}, error=1e-4)
+small = Preset(
+    sizes, budget(ngd=80, quasi_newton=2_000, adam=10_000), {"max_rank": 300}, error=1e-4
+)  # measured 9.8e-6, seed 1 3.5e-5
 record = Preset({}, budget(ngd=150, quasi_newton=10_000, adam=50_000))
 benchmark = register(
     Benchmark(
