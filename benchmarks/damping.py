@@ -27,7 +27,8 @@ from natgrad import zoo
 from natgrad.calculus import value_gradient_laplacian
 from natgrad.experiment.config import keys
 from natgrad.zoo import _reference
-from natgrad.zoo.burgers import NU, layered
+from natgrad.zoo._shock import layered
+from natgrad.zoo.burgers import NU
 
 PAPER = {"poisson3d": 1.6e-6, "heat3d": 1.8e-6, "kovasznay": 5.5e-7, "deepritz2d": 1.6e-5, "drt2d": 6.6e-5}
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import natgrad as ng
-from natgrad.zoo import _reference, burgers
+from natgrad.zoo import _reference, _shock, burgers
 
 WAYS = {
     "fixed": {},
@@ -35,7 +35,7 @@ def burgers_shock(key, moves, layered=False):
         return u_t + value * u_x - burgers.NU * u_xx
 
     domain = burgers.DOMAIN
-    points = burgers.layered(900, inside) if layered else domain.interior(900, key=inside, **moves)
+    points = _shock.layered(900, inside) if layered else domain.interior(900, key=inside, **moves)
     return ng.LeastSquares(
         ng.MLP(2, 1, 16, 2, key=net),
         pde=ng.Residual(residual, points),

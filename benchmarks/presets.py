@@ -15,6 +15,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,14 @@ def run(name: str, seed: int) -> dict[str, Any]:
     """One seed of a small preset."""
     benchmark = zoo.get(name)
     preset = benchmark.preset("small")
-    solution = ng.solve(
-        benchmark.problem(keys(seed).problem, "small"),
+    problem: Any = benchmark.problem(keys(seed).problem, "small")
+    train: Any = ng.solve
+    if preset.windows:
+        problem, train = benchmark.windows(keys(seed).problem), partial(ng.march, times=preset.windows)
+    solution = train(
+        problem,
         ng.NystromNGD(**preset.solver),
-        preset.steps["ngd"],
+        steps=preset.steps["ngd"],
         key=keys(seed).solver,
         evaluate_every=20,
         progress=False,
@@ -99,7 +104,7 @@ def zoo_page(text: str) -> str:
         if name in sizes and sizes[name]["preset"] == "small" and unchanged(zoo.get(name), sizes[name]):
             cells[3:5] = (f" {int(sizes[name][size]):,} " for size in ("parameters", "rows"))
         if name in first and float(first[name]["stated"]) == preset.error:
-            error = f"{float(first[name]['error']):.1e}".replace("e-0", "e-") + (" (L²)" if norm == "l2" else "")
+            error = ("L² " if norm == "l2" else "") + f"{float(first[name]['error']):.1e}".replace("e-0", "e-")
             cells[5:8] = (f" {preset.steps['ngd']} ", f" {error} ", f" {float(first[name]['seconds']):.0f} s ")
         lines[i] = "|".join(cells).replace("\0", "\\|")
     return "\n".join(lines)

@@ -87,7 +87,7 @@ SMALL = {"width": 4, "depth": 1, "interior": 12, "boundary": 8}
 PROBLEMS = {
     "poisson3d": SMALL,
     "heat3d": SMALL | {"initial": 6},
-    "burgers": SMALL,
+    "burgers": {"width": 4, "depth": 1, "interior": 12},
     "kovasznay": SMALL,
     "inverse_poisson": SMALL | {"sensors": 5},
     "poisson_nd": SMALL | {"dim": 2, "fresh": True},

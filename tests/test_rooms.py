@@ -52,7 +52,19 @@ MAY_IMPORT = {
     | {"options", "backend", "problem", "callbacks"},
     "uncertainty": {"history", "optim", "gramian", "backend", "problem", "domains", "unknowns"},
     "interop": ABOVE_SOLVE | {"callbacks", "plan", "optim", "storage"},
-    "zoo": {"extras", "options", "storage", "backend", "problem", "calculus", "networks", "domains", "fem", "optim"},
+    "zoo": {
+        "extras",
+        "options",
+        "storage",
+        "backend",
+        "problem",
+        "calculus",
+        "networks",
+        "unknowns",
+        "domains",
+        "fem",
+        "optim",
+    },
     "experiment": ABOVE_SOLVE
     | {
         "callbacks",

@@ -2,6 +2,9 @@
 
 import math
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from natgrad.zoo import _reference
@@ -24,3 +27,21 @@ from natgrad.zoo import _reference
 def test_what_would_take_long_or_not_be_accurate_is_refused(make, arguments, message):
     with pytest.raises(ValueError, match=message):
         make(*arguments)
+
+
+@pytest.mark.parametrize("nu", [1e-3, 0.01 / math.pi, 1.0])
+def test_burgers_holds_eleven_digits(nu):
+    """Against quadrature twice as fine, most points at the shock; and u(0, x) = −sin πx."""
+    t, x = np.meshgrid(np.linspace(0, 1, 21), np.concatenate([np.linspace(-1, 1, 21), nu * np.linspace(-4, 4, 17)]))
+    z = jnp.asarray(np.stack([t.ravel(), x.ravel()], axis=1))
+    coarse, fine = (jax.jit(jax.vmap(_reference.burgers(nu, step)))(z) for step in (None, 0.06))
+    np.testing.assert_allclose(coarse, fine, atol=1e-11)
+    start = z[z[:, 0] == 0]
+    assert np.abs(coarse[z[:, 0] == 0] + jnp.sin(jnp.pi * start[:, 1])).max() < 1e-10
+
+
+def test_burgers_is_smooth_at_the_start():
+    u_t, u_x = jax.grad(_reference.burgers(0.01 / math.pi))(jnp.array([0.0, 0.3]))
+    sine, cosine = math.sin(0.3 * math.pi), math.cos(0.3 * math.pi)
+    np.testing.assert_allclose(u_x, -math.pi * cosine, rtol=1e-8)
+    np.testing.assert_allclose(u_t, -math.pi * sine * cosine + 0.01 * math.pi * sine, rtol=1e-8)

@@ -53,7 +53,8 @@ def test_windows_have_the_options_and_the_equation_of_the_problem(name):
     options = {name: 40 for name in ("interior", "initial", "boundary") if name in benchmark.options}
     window = benchmark.windows(0, width=3, depth=1, **options).whole()
     problem = benchmark.problem(0, width=3, depth=1, **options)
-    assert {block.name for block in window.features} == {block.name for block in problem.features}
+    blocks, started = ({block.name for block in p.features} for p in (problem, window))
+    assert started in (blocks, blocks | {"initial"}), "a start that is exact for one network is a block in a window"
     assert window.num_parameters == problem.num_parameters
 
 
@@ -66,7 +67,7 @@ def test_one_window_is_the_whole_problem():
     build = registry.whole(zoo.get("burgers").marched())
     benchmark = zoo.Benchmark("b", "", "", build, {}, lambda options: None)
     assert benchmark.options.keys() == zoo.get("burgers").options.keys()
-    assert build(jax.random.key(0), width=3, depth=1, interior=8, boundary=6).num_rows == 20
+    assert build(jax.random.key(0), width=3, depth=1, interior=40).num_rows == 44
 
 
 def test_a_user_registers_a_problem(monkeypatch):
@@ -96,7 +97,8 @@ def test_no_option_is_taken_out_of_its_range(name):
     ranges = describe(benchmark.build)
     assert set(ranges) == set(benchmark.options)
     for option in benchmark.options:
-        for wrong in (float("nan"), "nonsense", True if option != "fresh" else 1, None if option != "depth" else 2.5):
+        flag = isinstance(benchmark.options[option].default, bool)
+        for wrong in (float("nan"), "nonsense", 1 if flag else True, None if option != "depth" else 2.5):
             with pytest.raises(ValueError, match=f"^{option} must be ") as caught:
                 benchmark.problem(0, **{option: wrong})
             assert "\n" not in str(caught.value)
