@@ -45,8 +45,8 @@ class Walls:
         p, q = slopes(Polynomial(self.rest), x, 1), slopes(RISE, y, 1)
         smooth = p[1] * q[0], p[0] * q[1], p[2] * q[0] + p[0] * q[2]
         parts = zip(product(right, (-1, -1), b, h), product(left, (1, -1), a, h), smooth, strict=True)
-        ψ_x, ψ_y, bend = (one - other + third for one, other, third in parts)
-        return ψ_x, ψ_y, bend
+        along, across, bend = (one - other + third for one, other, third in parts)
+        return along, across, bend
 
 
 @cache
