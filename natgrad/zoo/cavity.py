@@ -75,7 +75,7 @@ def build(
     points = SQUARE.interior(interior, key=inside, rule="sobol")
     return LeastSquares(
         Flow(network, walls),
-        pde=Residual(vorticity, points, data=lambda points: jax.vmap(lambda x: slopes(walls, x))(points.x)),
+        pde=Residual(vorticity, points, data=lambda points: walls.slopes(points.x)),
         exact=_reference.cavity(float(reynolds), lid),
         evaluation=GRID,
     )

@@ -56,7 +56,7 @@ def polynomials(s, n: int):
 
 
 def smooth(reynolds: float, lid: str, modes: int, edge: str = "") -> dict[str, np.ndarray]:
-    """Legendre coefficients of the smooth part of ψ; `edge` names the walls, which are in another file, to the cache."""
+    """Legendre coefficients of the smooth part of ψ. `edge` tells the cache the walls, which are in another file."""
     ladder = [reynolds]
     while ladder[0] > FIRST:
         ladder.insert(0, ladder[0] / 2)
@@ -92,7 +92,9 @@ class Equations:
         tables = [2**i * legendre.legder(basis, i, axis=1) for i in range(3)]
         self.phi = [legendre.legval(nodes, table.T) for table in tables]  # φ, φ', φ'' (modes, nodes)
         x = (1 + nodes) / 2
-        self.known = walls(float(reynolds), lid).tables(*np.meshgrid(x, x, indexing="ij"))
+        grid = np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2)
+        known = lambda m, n: walls(float(reynolds), lid).derivative(grid, m, n).reshape(self.w.shape)
+        self.known = known(1, 0), known(0, 1), known(2, 0) + known(0, 2)
 
     def projected(self, vortex: np.ndarray) -> np.ndarray:
         """The coefficients of ψ with ψ = ∂ψ/∂n = 0 whose Δψ is nearest to `vortex`."""

@@ -9,6 +9,7 @@ multiplies r and r² follows from the corner alone, by an ordinary equation for 
 what is left of the lid's velocity: a function with ψ = ∂ψ/∂n = 0 on the walls and ψ = 0, ψ_y = lid(x) on the lid.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,7 +23,6 @@ POWERS = (1, 2)
 FLAT = 6
 CUT = Polynomial([1, *[0] * (FLAT - 1), -(FLAT + 1), FLAT])  # g
 RISE = Polynomial([0, 0, -1, 1])  # of the polynomial, in y
-Slopes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,18 @@ class Walls:
         right = near(self.corners[1], 1 - x, 1 - y) * horner(CUT.coef, 1 - x)
         return (right - left) * horner(CUT.coef, 1 - y) + horner(self.rest, x) * (y - 1) * y**2
 
-    def tables(self, x: np.ndarray, y: np.ndarray) -> Slopes:
-        """ψ_x, ψ_y and Δψ at many points."""
-        left, right = polar(self.corners[0], x, 1 - y), polar(self.corners[1], 1 - x, 1 - y)
-        a, b, h = slopes(CUT, x, 1), slopes(CUT, 1 - x, -1), slopes(CUT, 1 - y, -1)
-        p, q = slopes(Polynomial(self.rest), x, 1), slopes(RISE, y, 1)
-        smooth = p[1] * q[0], p[0] * q[1], p[2] * q[0] + p[0] * q[2]
-        parts = zip(product(right, (-1, -1), b, h), product(left, (1, -1), a, h), smooth, strict=True)
-        along, across, bend = (one - other + third for one, other, third in parts)
-        return along, across, bend
+    def derivative(self, z: np.ndarray, m: int, n: int) -> np.ndarray:
+        """∂ᵐ⁺ⁿψ / ∂xᵐ∂yⁿ at many points (n, 2), for m + n ≤ 4."""
+        x, y = np.asarray(z, float).T
+        left = product(self.corners[0], (x, 1, 1 - y, -1), (m, n))
+        right = product(self.corners[1], (1 - x, -1, 1 - y, -1), (m, n))
+        return right - left + derived(Polynomial(self.rest), m)(x) * derived(RISE, n)(y)
+
+    def slopes(self, z: np.ndarray) -> np.ndarray:
+        """∇ψ, ∇Δψ and Δ²ψ at many points: (n, 5)."""
+        d = lambda m, n: self.derivative(z, m, n)
+        third = d(3, 0) + d(1, 2), d(2, 1) + d(0, 3)
+        return np.stack([d(1, 0), d(0, 1), *third, d(4, 0) + 2 * d(2, 2) + d(0, 4)], axis=1)
 
 
 @cache
@@ -96,28 +99,34 @@ def horner(c, s):
     return value
 
 
-def polar(f, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-    """S = Σ rᵏ F_k(θ), S_X, S_Y and ΔS."""
-    r, s = np.hypot(x, y), 4 * np.arctan2(y, x) / np.pi - 1
-    value, radial, turning, bend = (np.zeros_like(r) for _ in range(4))
+def derived(p: Polynomial, n: int) -> Polynomial:
+    return p.deriv(n) if n else p
+
+
+def product(f, at: tuple, orders: tuple[int, int]) -> np.ndarray:
+    """A derivative of S(X, Y) g(X) g(Y) by Leibniz' rule, at (X, its sign in x, Y, its sign in y)."""
+    x, sign_x, y, sign_y = at
+    m, n = orders
+    total = np.zeros_like(x)
+    for i in range(m + 1):
+        for j in range(n + 1):
+            cuts = derived(CUT, m - i)(x) * derived(CUT, n - j)(y)
+            total += math.comb(m, i) * math.comb(n, j) * singular(f, x, y, i, j) * cuts
+    return sign_x**m * sign_y**n * total
+
+
+def singular(f, x: np.ndarray, y: np.ndarray, m: int, n: int) -> np.ndarray:
+    """∂ᵐ⁺ⁿ/∂Xᵐ∂Yⁿ of Σ rᵏ F_k(θ), by ∂_X rᵏF = rᵏ⁻¹ (k cos θ F − sin θ F'), ∂_Y rᵏF = rᵏ⁻¹ (k sin θ F + cos θ F')."""
+    r, s = np.hypot(x, y), 4 / np.pi * np.arctan2(y, x) - 1
+    nodes = chebyshev.chebpts1(ANGLES + 8)
+    theta = np.pi / 4 * (nodes + 1)
+    total = np.zeros_like(r)
     for k, c in zip(POWERS, f, strict=True):
-        p = Polynomial(c)
-        g = [p(s), 4 / np.pi * p.deriv()(s), (4 / np.pi) ** 2 * p.deriv(2)(s)]
-        value += r**k * g[0]
-        radial += k * r ** (k - 1) * g[0]
-        turning += r ** (k - 1) * g[1]
-        bend += r ** (k - 2.0) * (g[2] + k**2 * g[0])
-    return value, (x * radial - y * turning) / r, (y * radial + x * turning) / r, bend
-
-
-def slopes(p: Polynomial, s: np.ndarray, sign: int) -> Slopes:
-    """p(s) and its two derivatives in the coordinate that s is ±1 times, up to a constant."""
-    return p(s), sign * p.deriv()(s), p.deriv(2)(s)
-
-
-def product(corner: tuple[np.ndarray, ...], signs: tuple[int, int], a: Slopes, b: Slopes) -> Slopes:
-    """∂_x, ∂_y and Δ of S(X, Y) a(x) b(y), where X and Y are ± x and ± y up to constants."""
-    s, s_x, s_y, bend = corner[0], signs[0] * corner[1], signs[1] * corner[2], corner[3]
-    dx, dy = (s_x * a[0] + s * a[1]) * b[0], (s_y * b[0] + s * b[1]) * a[0]
-    curved = bend * a[0] * b[0] + 2 * (s_x * a[1] * b[0] + s_y * a[0] * b[1]) + s * (a[2] * b[0] + a[0] * b[2])
-    return dx, dy, curved
+        power, g = k, chebyshev.poly2cheb(c)
+        for axis in [0] * m + [1] * n:
+            value, slope = chebyshev.chebval(nodes, g), 4 / np.pi * chebyshev.chebval(nodes, chebyshev.chebder(g))
+            cos, sin = np.cos(theta), np.sin(theta)
+            new = (power * cos * value - sin * slope, power * sin * value + cos * slope)[axis]
+            power, g = power - 1, chebyshev.chebfit(nodes, new, len(nodes) - 1)
+        total += r ** float(power) * chebyshev.chebval(s, g)
+    return total
