@@ -94,7 +94,7 @@ def maker(name: str) -> Any:
     """What takes the place of `ng.MLP`."""
     kind, _, frequency = name.partition(":")
 
-    def make(in_size, out_size, width, depth, *, key):
+    def make(in_size, out_size, width, depth, *, key, **preset):  # the network's own kind is what is replaced
         sines = {"activation": jnp.sin, "frequency": float(frequency) if frequency else None}
         if kind == "gated":
             return gated(in_size, out_size, width, depth, key)

@@ -6,4 +6,7 @@ line. What takes more than a second is kept on disk (`cache.py`).
 
 from natgrad.zoo._reference.allen_cahn import allen_cahn as allen_cahn
 from natgrad.zoo._reference.burgers import burgers as burgers
+from natgrad.zoo._reference.cavity import cavity as cavity
 from natgrad.zoo._reference.condensate import condensate as condensate
+from natgrad.zoo._reference.corners import LIDS as LIDS
+from natgrad.zoo._reference.corners import walls as walls
