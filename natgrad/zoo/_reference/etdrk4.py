@@ -20,7 +20,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy import fft
 
-CIRCLE = 32  # points of the means
+CIRCLE = 24  # points of the means
+FINE = {1: 2**18, 2: 2**9}  # points of the initial values along each axis, by dimension
 LAST = 2  # coefficients in time that say how well it is resolved
 
 
@@ -67,15 +68,15 @@ class Grid:
             return fft.irfft(c, self.size, norm="forward")
         full = np.zeros((len(c), self.size, self.size // 2 + 1), complex)
         k = self.modes
-        full[:, :k + 1, :k + 1], full[:, -k:, :k + 1] = c[:, k:], c[:, :k]
+        full[:, : k + 1, : k + 1], full[:, -k:, : k + 1] = c[:, k:], c[:, :k]
         return fft.irfft2(full, (self.size, self.size), norm="forward", overwrite_x=True)
 
     def coefficients(self, u: np.ndarray) -> np.ndarray:
         k = self.modes
         if self.dim == 1:
-            return fft.rfft(u, norm="forward")[:, :k + 1]
+            return fft.rfft(u, norm="forward")[:, : k + 1]
         full = fft.rfft2(u, norm="forward")
-        return np.concatenate([full[:, -k:, :k + 1], full[:, :k + 1, :k + 1]], axis=1)
+        return np.concatenate([full[:, -k:, : k + 1], full[:, : k + 1, : k + 1]], axis=1)
 
 
 class Stepper:
@@ -84,14 +85,15 @@ class Stepper:
     def __init__(self, linear: np.ndarray, rate: Callable, h: float):
         self.rate = rate
         half, first, middle, last = (np.zeros(linear.shape, complex) for _ in range(4))
-        for r in np.exp(2j * np.pi * (np.arange(CIRCLE) + 0.5) / CIRCLE):
+        upper = 1 if np.iscomplexobj(linear) else 2  # of a real L the other half of the circle has the conjugates
+        for r in np.exp(2j * np.pi * (np.arange(CIRCLE // upper) + 0.5) / CIRCLE):
             z = h * linear + r
-            e = np.exp(z)
+            e, cube = np.exp(z), z**3
             half += (np.exp(z / 2) - 1) / z
-            first += (-4 - z + e * (4 - 3 * z + z**2)) / z**3
-            middle += 2 * (2 + z + e * (z - 2)) / z**3
-            last += (-4 - 3 * z - z**2 + e * (4 - z)) / z**3
-        means = [h / CIRCLE * (m if np.iscomplexobj(linear) else m.real) for m in (half, first, middle, last)]
+            first += (-4 - z + e * (4 - 3 * z + z**2)) / cube
+            middle += 2 * (2 + z + e * (z - 2)) / cube
+            last += (-4 - 3 * z - z**2 + e * (4 - z)) / cube
+        means = [h * upper / CIRCLE * (m.real if upper == 2 else m) for m in (half, first, middle, last)]
         self.half, self.first, self.middle, self.last = means
         self.decay, self.halfway = np.exp(h * linear), np.exp(h * linear / 2)
 
@@ -104,17 +106,10 @@ class Stepper:
         return self.decay * v + self.first * start + self.middle * (at_a + at_b) + self.last * at_c
 
 
-def integrate(
-    equation: Equation, modes: int, times: Sequence[float], step: float, start: np.ndarray | None = None
-) -> np.ndarray:
-    """The coefficients (times, f, …) at these times, by steps of at most so much; from those of `start`, where the
-    initial values are known by their coefficients."""
-    grid, waves = Grid(modes, len(equation.lower)), equation.waves(modes)
-    if start is None:
-        sides = zip(equation.lower, equation.upper, strict=True)
-        axes = [a + (b - a) * np.arange(grid.size) / grid.size for a, b in sides]
-        start = grid.coefficients(equation.initial(*np.meshgrid(*axes, indexing="ij")))
-    linear, outer, v = np.broadcast_to(equation.linear(*waves), start.shape), equation.outer(*waves), start
+def integrate(equation: Equation, modes: int, times: Sequence[float], step: float) -> np.ndarray:
+    """The coefficients (times, f, …) at these times, by steps of at most so much."""
+    grid, waves, start = Grid(modes, len(equation.lower)), equation.waves(modes), beginning(equation, modes)
+    linear, outer, v = np.asarray(equation.linear(*waves)), equation.outer(*waves), start
     rate = lambda v: outer * grid.coefficients(equation.inner(grid.values(v)))
     steppers: dict[float, Stepper] = {}
     found = []
@@ -130,16 +125,23 @@ def integrate(
     return np.array(found)
 
 
+def beginning(equation: Equation, modes: int) -> np.ndarray:
+    """The coefficients of the initial values, from a grid so fine that theirs beyond it do not matter."""
+    n, sides = FINE[len(equation.lower)], zip(equation.lower, equation.upper, strict=True)
+    x = np.meshgrid(*(a + (b - a) * np.arange(n) / n for a, b in sides), indexing="ij")
+    full = fft.rfftn(equation.initial(*x), axes=range(1, 1 + len(x)), norm="forward")[..., : modes + 1]
+    return full if len(x) == 1 else np.concatenate([full[:, -modes:], full[:, : modes + 1]], axis=1)
+
+
 def tables(
-    equation: Equation, modes: int, edges: Sequence[float], nodes: int, step: float, settled: float = 0.0,
-    start: np.ndarray | None = None,
-) -> dict[str, np.ndarray]:  # fmt: skip
+    equation: Equation, modes: int, edges: Sequence[float], nodes: int, step: float, settled: float = 0.0
+) -> dict[str, np.ndarray]:
     """Chebyshev coefficients in time, on each of the panels between the edges, of the Fourier coefficients:
     (panels, nodes, f, …). `accuracy` is that of the values: of the steps, of the series in time, and, from the time
     `settled` on, of those in space, the largest of the three."""
     points = np.sort((1 + chebyshev.chebpts1(nodes)) / 2)
     times = np.concatenate([a + (b - a) * points for a, b in pairwise(edges)])
-    coarse, fine = (integrate(equation, modes, times, h, start) for h in (step, step / 2))
+    coarse, fine = (integrate(equation, modes, times, h) for h in (step, step / 2))
     best = (16 * fine - coarse) / 15
     panels = best.reshape(len(edges) - 1, nodes, -1)
     table = np.stack([chebyshev.chebfit(2 * points - 1, panel, nodes - 1) for panel in panels])

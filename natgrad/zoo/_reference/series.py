@@ -1,8 +1,6 @@
 """A table of Fourier and Chebyshev coefficients as a function of (t, x…)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -81,19 +79,14 @@ class Series:
         ]
         found = np.empty((len(z), c.shape[2]))
         for j, (t, p) in enumerate(zip(times, panel, strict=True)):
-            a, b = self.edges[p : p + 2]
-            basis = chebyshev.chebvander(2 * (t - a) / (b - a) - 1, c.shape[1] - 1)
+            a, b = self.edges[p], self.edges[p + 1]
+            basis = chebyshev.chebvander(2 * (t - a) / (b - a) - 1, c.shape[1] - 1)[0]
             now, here = np.tensordot(basis, c[p], 1), which == j
             if len(bases) == 1:
                 found[here] = (now @ bases[0]).real[:, axes[0][1][here]].T
             else:
                 found[here] = (bases[0].T @ now @ bases[1]).real[:, axes[0][1][here], axes[1][1][here]].T
         return found
-
-
-def even(edges: Sequence[float]) -> tuple[float, ...]:
-    """Every interval of them halved, for a finer table."""
-    return tuple(t for a, b in pairwise(edges) for t in (a, (a + b) / 2)) + (edges[-1],)
 
 
 def _cast(c: np.ndarray, z: Array) -> Array:
