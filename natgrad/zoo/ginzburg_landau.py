@@ -2,7 +2,7 @@
 
 ε = 0.004, μ = 10, γ = 10 + 15i, and A = (10y + 10ix) exp(−25 (x² + y²)) at the start. The fields are u = Re A and
 v = Im A. The residuals are divided by μ. Periodic by the network, with sines. Errors are those of both fields together
-on 16 × 32 × 32 points of the window, the middles of a regular grid of time and space, against a Fourier series
+on 8 × 32 × 32 points of the window, the middles of a regular grid of time and space, against a Fourier series
 (`_reference/periodic.py`); they are of values alone.
 """
 
@@ -57,7 +57,7 @@ def evolution(
             "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
         },
         exact=Tabulated(_reference.ginzburg_landau(end).values),
-        evaluation=lambda cylinder: regular(cylinder, 16, 32),
+        evaluation=lambda cylinder: regular(cylinder, 8, 32),
     )
 
 

@@ -3,7 +3,7 @@ v_t = 0.1 Δv − 100 v + 1000 u v², points (t, x, y).
 
 This is the problem of the literature, with t ≤ 2: u = 1 − exp(−10 ((x + 0.05)² + (y + 0.02)²)) at the start, and
 v = exp(−10 ((x − 0.05)² + (y − 0.02)²)). The residuals are divided by 100, about the rate at which things happen.
-Periodic by the network, with sines. Errors are those of both fields together on 16 × 32 × 32 points of the window, the
+Periodic by the network, with sines. Errors are those of both fields together on 8 × 32 × 32 points of the window, the
 middles of a regular grid of time and space, against a Fourier series (`_reference/periodic.py`); they are of values
 alone.
 """
@@ -61,7 +61,7 @@ def evolution(
             "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
         },
         exact=Tabulated(_reference.gray_scott(end).values),
-        evaluation=lambda cylinder: regular(cylinder, 16, 32),
+        evaluation=lambda cylinder: regular(cylinder, 8, 32),
     )
 
 

@@ -1,6 +1,6 @@
 """The Korteweg–de Vries equation, whose waves break up into solitons: u_t + u u_x + μ² u_xxx = 0, points (t, x).
 
-Periodic in x by the network, with sines. Errors are those on 128 × 256 points of the window, the middles of a regular
+Periodic in x by the network, with sines. Errors are those on 64 × 256 points of the window, the middles of a regular
 grid of time and space, against a Fourier series (`_reference/periodic.py`).
 """
 
@@ -52,7 +52,7 @@ def evolution(
             "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
         },
         exact=_reference.kdv(mu, end),
-        evaluation=lambda cylinder: regular(cylinder, 128, 256),
+        evaluation=lambda cylinder: regular(cylinder, 64, 256),
     )
 
 

@@ -1,7 +1,7 @@
 """The Kuramoto–Sivashinsky equation, which is chaotic: u_t + α u u_x + β u_xx + γ u_xxxx = 0, points (t, x).
 
 α = 100/16, β = 100/16², γ = 100/16⁴. It grows and turns at rates of α and more: the residual is divided by α. Periodic
-in x by the network, with sines. Errors are those on 128 × 256 points of the window, the middles of a regular grid of
+in x by the network, with sines. Errors are those on 64 × 256 points of the window, the middles of a regular grid of
 time and space, against a Fourier series (`_reference/periodic.py`).
 """
 
@@ -52,7 +52,7 @@ def evolution(
             "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
         },
         exact=_reference.kuramoto_sivashinsky(end),
-        evaluation=lambda cylinder: regular(cylinder, 128, 256),
+        evaluation=lambda cylinder: regular(cylinder, 64, 256),
     )
 
 

@@ -106,7 +106,7 @@ class Stepper:
         return self.decay * v + self.first * start + self.middle * (at_a + at_b) + self.last * at_c
 
 
-def integrate(equation: Equation, modes: int, times: Sequence[float], step: float) -> np.ndarray:
+def integrate(equation: Equation, modes: int, times: Sequence[float] | np.ndarray, step: float) -> np.ndarray:
     """The coefficients (times, f, …) at these times, by steps of at most so much."""
     grid, waves, start = Grid(modes, len(equation.lower)), equation.waves(modes), beginning(equation, modes)
     linear, outer, v = np.asarray(equation.linear(*waves)), equation.outer(*waves), start

@@ -1,6 +1,7 @@
 """A table of Fourier and Chebyshev coefficients as a function of (t, x…)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -67,10 +68,11 @@ class Series:
 
     def values(self, z: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n f"]:
         """u at many points, quickly where few times and few values of each coordinate make them all."""
+        z = np.asarray(z)
         times, which = np.unique(z[:, 0], return_inverse=True)
-        axes = [np.unique(z[:, i], return_inverse=True) for i in range(1, z.shape[1])]
+        axes: list[Any] = [np.unique(z[:, i], return_inverse=True) for i in range(1, z.shape[1])]
         panel = np.clip(np.searchsorted(self.edges, times, side="right") - 1, 0, len(self.edges) - 2)
-        c = self.waves.reshape(self.table.shape)
+        c: Any = self.waves.reshape(self.table.shape)
         k = c.shape[-1] - 1
         numbers = [np.arange(-k, k + 1)] * (len(axes) - 1) + [np.arange(k + 1)]
         bases = [
