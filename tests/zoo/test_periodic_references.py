@@ -8,9 +8,9 @@ import pytest
 from natgrad.zoo import _reference
 from natgrad.zoo._reference import etdrk4, periodic
 
-QUICK = {"allen_cahn_standard": 0.004, "kdv": 0.3, "kuramoto_sivashinsky": 0.06}
+QUICK = {"kdv": 0.3, "kuramoto_sivashinsky": 0.06}
 LONG = {"allen_cahn_standard": 1.0, "kdv": 1.0, "kuramoto_sivashinsky": 1.0}
-PLANES = {"ginzburg_landau": 0.02, "gray_scott": 0.01}
+SLOWER = {"allen_cahn_standard": 0.004, "ginzburg_landau": 0.02, "gray_scott": 0.01}
 
 
 def points(series, end, n, first=0.0):
@@ -37,9 +37,9 @@ def test_a_linear_equation_is_solved_exactly():
     )  # fmt: skip
     found = etdrk4.tables(plane, 6, [0.0, 0.5, 1.0], 12, 0.5)
     series = _series(found, (0.0, 0.5, 1.0), plane)
-    for t, x, y in points(series, 1.0, 10):
-        exact = np.exp(heat(13) * t) * np.sin(2 * x) * np.cos(3 * y)
-        assert abs(series(jnp.array([t, x, y])) - exact) < 1e-13
+    t, x, y = points(series, 1.0, 10).T
+    exact = np.exp(heat(13) * t) * np.sin(2 * x) * np.cos(3 * y)
+    np.testing.assert_allclose(jax.vmap(series)(jnp.stack([t, x, y], axis=1)), exact, atol=1e-12)
 
 
 def _series(found, edges, equation):
@@ -56,14 +56,14 @@ def test_steps_are_of_fourth_order_and_what_is_kept_of_a_higher_one():
     assert 14 < errors[0] / errors[1] < 18
     found = etdrk4.tables(growing, 2, [0.0, 1.0], 20, 0.05)
     series = _series(found, (0.0, 1.0), growing)
-    assert abs(series(jnp.array([1.0, 0.3])) - 1) < float(found["accuracy"][0]) / 3
+    assert abs(series.values(np.array([[1.0, 0.3]])) - 1) < found["accuracy"][0] / 3
 
 
-@pytest.mark.parametrize("name", sorted(QUICK | PLANES))
+@pytest.mark.parametrize("name", sorted(QUICK | SLOWER))
 def test_a_point_and_many_points_agree(name):
-    series = getattr(_reference, name)(end=(QUICK | PLANES)[name] / 10)
+    series = getattr(_reference, name)(end=(QUICK | SLOWER)[name] / 10)
     z = points(series, series.edges[-1], 5)
-    one = np.stack([np.atleast_1d(v) for v in jax.jit(jax.vmap(series))(jnp.asarray(z))])
+    one = np.reshape(jax.jit(jax.vmap(series))(jnp.asarray(z)), (len(z), -1))
     np.testing.assert_allclose(one, series.values(z), atol=1e-13)
 
 
@@ -73,15 +73,15 @@ def test_finer_tables_change_no_more_than_is_stated(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(LONG | PLANES))
+@pytest.mark.parametrize("name", sorted(SLOWER | LONG))
 def test_finer_tables_change_no_more_than_is_stated_over_a_long_time(name):
-    compare(name, (LONG | PLANES)[name])
+    compare(name, (SLOWER | LONG)[name])
 
 
 def compare(name, end):
     make = getattr(_reference, name)
     coarse, fine = make(end=end), make(end=end, finer=True)
-    z = points(coarse, end, 2_000, first=0.0025 if name in ("allen_cahn_standard", "gray_scott") else 0.0)
+    z = points(coarse, end, 300, first=0.0025 if name in ("allen_cahn_standard", "gray_scott") else 0.0)
     if name == "allen_cahn_standard":
         z[:, 1] *= 0.99
     print(name, coarse.accuracy, np.abs(coarse.values(z) - fine.values(z)).max())

@@ -106,8 +106,10 @@ class Stepper:
         return self.decay * v + self.first * start + self.middle * (at_a + at_b) + self.last * at_c
 
 
-def integrate(equation: Equation, modes: int, times: Sequence[float] | np.ndarray, step: float) -> np.ndarray:
-    """The coefficients (times, f, …) at these times, by steps of at most so much."""
+def integrate(
+    equation: Equation, modes: int, times: Sequence[float] | np.ndarray, step: float, parts: int = 1
+) -> np.ndarray:
+    """The coefficients (times, f, …) at these times, by steps of at most so much, each in so many parts."""
     grid, waves, start = Grid(modes, len(equation.lower)), equation.waves(modes), beginning(equation, modes)
     linear, outer, v = np.asarray(equation.linear(*waves)), equation.outer(*waves), start
     rate = lambda v: outer * grid.coefficients(equation.inner(grid.values(v)))
@@ -115,7 +117,7 @@ def integrate(equation: Equation, modes: int, times: Sequence[float] | np.ndarra
     found = []
     with np.errstate(over="ignore", invalid="ignore"):  # what grows beyond bounds is refused later
         for before, after in pairwise([0.0, *times]):
-            count = int(np.ceil((after - before) / step * (1 - 1e-9)))
+            count = parts * int(np.ceil((after - before) / step * (1 - 1e-9)))
             h = float(f"{(after - before) / count:.12g}")  # nodes lie symmetrically: the same step twice
             if h not in steppers:
                 steppers[h] = Stepper(linear, rate, h)
@@ -141,12 +143,12 @@ def tables(
     `settled` on, of those in space, the largest of the three."""
     points = np.sort((1 + chebyshev.chebpts1(nodes)) / 2)
     times = np.concatenate([a + (b - a) * points for a, b in pairwise(edges)])
-    coarse, fine = (integrate(equation, modes, times, h) for h in (step, step / 2))
+    coarse, fine = (integrate(equation, modes, times, step, parts) for parts in (1, 2))
     best = (16 * fine - coarse) / 15
     panels = best.reshape(len(edges) - 1, nodes, -1)
     table = np.stack([chebyshev.chebfit(2 * points - 1, panel, nodes - 1) for panel in panels])
-    dim = len(equation.lower)
-    rim = [best[times >= settled][..., modes]]  # the largest wave number along each axis
-    rim += [best[times >= settled][:, :, side] for side in (0, 2 * modes) if dim == 2]
-    parts = (np.abs(fine - coarse).max() / 15, np.abs(table[:, -LAST:]).max(), max(np.abs(r).max() for r in rim))
-    return {"table": table.reshape(len(edges) - 1, nodes, *best.shape[1:]), "accuracy": np.array(parts)}
+    late = best[times >= settled]
+    rim = [late[..., modes], *(late[:, :, side] for side in (0, 2 * modes) if len(equation.lower) == 2)]
+    space = max(np.abs(r).max() for r in rim) if len(late) else 0.0
+    accuracy = np.array([np.abs(fine - coarse).max() / 15, np.abs(table[:, -LAST:]).max(), space])
+    return {"table": table.reshape(len(edges) - 1, nodes, *best.shape[1:]), "accuracy": accuracy}

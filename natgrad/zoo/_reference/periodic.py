@@ -157,7 +157,7 @@ def compute(
     """The tables of an equation; `method` is the program that computes them."""
     edges = panels(first, panel, end)
     edges = halved(edges) if finer else edges
-    found = etdrk4.tables(EQUATIONS[name](**coefficients), modes, edges, nodes, step, min(settled, end / 2))
+    found = etdrk4.tables(EQUATIONS[name](**coefficients), modes, edges, nodes, step, settled)
     parts = found["table"].view(float)
     parts[abs(parts) < NOTHING] = 0  # a plane has many of them, which then take no place on disk
     return {**found, "edges": np.array(edges)}
