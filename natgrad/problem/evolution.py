@@ -30,6 +30,14 @@ Draw = Callable[[SpaceTime], Any]
 Values = Callable[[Float[Array, " d"]], Any]
 
 
+@dataclass(frozen=True)
+class Tabulated:
+    """An exact solution by its values (n, m) at many points (n, d) together, where one at a time would take long: its
+    errors are those of values alone."""
+
+    values: Callable[[np.ndarray], np.ndarray]
+
+
 class Evolution:
     """u_t = … on windows of time: a function `(t0, t1, start) -> LeastSquares`, as `ng.march` takes it.
 
@@ -55,8 +63,8 @@ class Evolution:
         points: by block, how many points, or a function of the space-time domain [0, 1] × space that gives them. By
             default 1000 inside and 200 in each of the others, Sobol points.
         weights: by block, as those of `ng.Residual`; by default 100 for `initial`, 1 for the others.
-        exact: the exact solution of (t, x…), as in `ng.LeastSquares`; `evaluation` are the points of its errors, drawn
-            as in `points`.
+        exact: the exact solution of (t, x…), as in `ng.LeastSquares`, or `Tabulated`; `evaluation` are the points of
+            its errors, drawn as in `points`.
         key: the points are drawn from it.
         boundary: further residuals by name, on the boundary of the space unless `points` says otherwise.
     """
@@ -72,7 +80,7 @@ class Evolution:
         interval: tuple[float, float] = (0.0, 1.0),
         points: Mapping[str, int | Draw] | None = None,
         weights: Mapping[str, Any] | None = None,
-        exact: Callable | Mapping[str, Callable] | None = None,
+        exact: Callable | Mapping[str, Callable] | Tabulated | None = None,
         evaluation: Draw | None = None,
         key: PRNGKeyArray | int = 0,
         **boundary: Callable,
@@ -113,7 +121,8 @@ class Evolution:
             z = np.array(self.evaluation.x)
             z[:, 0] = t0 + (t1 - t0) * z[:, 0]
             weights = (t1 - t0) * np.asarray(self.evaluation.weights)
-            there = {"exact": self.exact, "evaluation": Points(host.array(z), host.array(weights))}
+            exact = self.exact.values(z) if isinstance(self.exact, Tabulated) else self.exact
+            there = {"exact": exact, "evaluation": Points(host.array(z), host.array(weights))}
         return LeastSquares(window, **there, **blocks)
 
     def whole(self) -> LeastSquares:

@@ -1,4 +1,6 @@
-"""Regular grids in space and time, where publications measure their errors."""
+"""Regular grids of space and time, where publications measure errors of evolution problems."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,3 +14,18 @@ def grid(domain: SpaceTime, times: int, positions: int) -> Points:
     axes = np.meshgrid(np.linspace(start, end, times), np.linspace(left, right, positions), indexing="ij")
     z = np.stack(axes, axis=-1).reshape(-1, 2)
     return Points(host.array(z), host.array(np.full(len(z), domain.measure / len(z))))
+
+
+def regular(cylinder: SpaceTime, times: int, cells: int, within: Sequence[tuple[float, float]] | None = None) -> Points:
+    """The middles of so many equal parts of the time and of each axis of space (or of the box `within` it), all of the
+    same weight."""
+    (start, *lower), (end, *upper) = cylinder.bounds()
+    box = list(zip(lower, upper, strict=True)) if within is None else within
+    axes = [middles(start, end, times), *(middles(a, b, cells) for a, b in box)]
+    x = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    measure = (end - start) * float(np.prod([b - a for a, b in box]))
+    return Points(host.array(x), host.array(np.full(len(x), measure / len(x))))
+
+
+def middles(a: float, b: float, n: int) -> np.ndarray:
+    return a + (b - a) * (np.arange(n) + 0.5) / n

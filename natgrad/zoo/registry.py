@@ -107,6 +107,17 @@ def scalar(exact: Callable | None) -> dict[str, tuple[Callable[[Any], Callable],
     return {"u": (lambda u: u, exact)}
 
 
+def components(
+    names: Iterable[str], exact: Callable | None
+) -> dict[str, tuple[Callable[[Any], Callable], Callable | None]]:
+    """The `fields` of a picture of a network with several outputs, in their order."""
+
+    def at(i: int, u: Callable) -> Callable:
+        return lambda x: u(x)[i]
+
+    return {name: (functools.partial(at, i), None if exact is None else at(i, exact)) for i, name in enumerate(names)}
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark problem.

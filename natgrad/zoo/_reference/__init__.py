@@ -10,3 +10,8 @@ from natgrad.zoo._reference.cavity import cavity as cavity
 from natgrad.zoo._reference.condensate import condensate as condensate
 from natgrad.zoo._reference.corners import LIDS as LIDS
 from natgrad.zoo._reference.corners import walls as walls
+from natgrad.zoo._reference.periodic import allen_cahn_standard as allen_cahn_standard
+from natgrad.zoo._reference.periodic import ginzburg_landau as ginzburg_landau
+from natgrad.zoo._reference.periodic import gray_scott as gray_scott
+from natgrad.zoo._reference.periodic import kdv as kdv
+from natgrad.zoo._reference.periodic import kuramoto_sivashinsky as kuramoto_sivashinsky

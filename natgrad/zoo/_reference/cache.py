@@ -29,7 +29,7 @@ def kept(compute: Callable[..., Mapping[str, np.ndarray]], **parameters: float |
     if path is not None:
         with contextlib.suppress(OSError):  # a full disk is no reason to stop
             buffer = io.BytesIO()
-            np.savez(buffer, **tables)  # type: ignore[arg-type]
+            np.savez_compressed(buffer, **tables)  # type: ignore[arg-type]
             path.parent.mkdir(exist_ok=True)
             data = buffer.getvalue()
             write(path, hashlib.sha256(data).digest(), data)

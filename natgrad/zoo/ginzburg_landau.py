@@ -1,0 +1,87 @@
+"""The complex Ginzburg–Landau equation, whose waves are spirals: A_t = ε ΔA + μ A − γ A |A|², points (t, x, y).
+
+ε = 0.004, μ = 10, γ = 10 + 15i, and A = (10y + 10ix) exp(−25 (x² + y²)) at the start. The fields are u = Re A and
+v = Im A. The residuals are divided by μ. Periodic by the network, with sines. Errors are those of both fields together
+on 8 × 32 × 32 points of the window, the middles of a regular grid of time and space, against a Fourier series
+(`_reference/periodic.py`); they are of values alone.
+"""
+
+from typing import Annotated
+
+import jax
+import jax.numpy as jnp
+
+from natgrad.calculus import value_gradient_laplacian
+from natgrad.domains import Box
+from natgrad.networks import MLP, Periodic
+from natgrad.options import Count, Positive, Range, Whole
+from natgrad.problem import Evolution
+from natgrad.problem.evolution import Tabulated
+from natgrad.zoo import _reference
+from natgrad.zoo._grid import regular
+from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, components, register, whole
+
+
+def equation(w, z):
+    (u, v), slopes, second = value_gradient_laplacian(w, z, dims=(1, 2))
+    square = u**2 + v**2
+    turned = jnp.stack([10 * u - 15 * v, 15 * u + 10 * v])  # γ A
+    return (slopes[:, 0] - 0.004 * second + turned * square) / 10 - jnp.stack([u, v])
+
+
+def start_values(x):
+    return jnp.stack([10 * x[1], 10 * x[0]]) * jnp.exp(-25 * (x[0] ** 2 + x[1] ** 2))
+
+
+def evolution(
+    key,
+    *,
+    width: Count = 40,
+    depth: Whole = 3,
+    harmonics: Count = 3,
+    frequency: Positive = 1.0,
+    interior: Count = 8_000,
+    initial: Count = 1_000,
+    end: Annotated[float, Range(above=0, at_most=1)] = 1.0,
+) -> Evolution:
+    net, inside, start = jax.random.split(key, 3)
+    waves = MLP(1 + 4 * harmonics, 2, width, depth, activation=jnp.sin, frequency=frequency, key=net)
+    return Evolution(
+        Periodic(waves, periods=(None, 2.0, 2.0), harmonics=harmonics),
+        Box([-1, -1], [1, 1]),
+        pde=equation,
+        initial=start_values,
+        interval=(0, end),
+        points={
+            "pde": lambda cylinder: cylinder.interior(interior, key=inside, rule="sobol"),
+            "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
+        },
+        exact=Tabulated(_reference.ginzburg_landau(end).values),
+        evaluation=lambda cylinder: regular(cylinder, 8, 32),
+    )
+
+
+def picture(options):
+    end = options.get("end", 1.0)
+    fields = components(("u", "v"), _reference.ginzburg_landau(end))
+    return Picture((0, -1, -1), (end, 1, 1), ("t", "x", "y"), fields, at={"t": end})
+
+
+small = Preset(
+    {"width": 24, "interior": 1_500, "initial": 400, "end": 0.1},
+    budget(ngd=50, quasi_newton=3_000, adam=10_000),
+    {"max_rank": 300},
+    windows=2,
+)
+benchmark = register(
+    Benchmark(
+        name="ginzburg_landau",
+        title="Complex Ginzburg–Landau equation",
+        equation="A_t = ε ΔA + μ A − γ A |A|² in (0,1)×(−1,1)², periodic, ε = 0.004, μ = 10, γ = 10 + 15i",
+        build=whole(evolution),
+        evolution=evolution,
+        presets={"small": small},
+        fields=picture,
+        norm="l2",
+    )
+)

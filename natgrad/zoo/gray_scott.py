@@ -1,0 +1,91 @@
+"""The Gray–Scott equations: u feeds v, and spots of v divide, u_t = 0.2 Δu + 40 (1 − u) − 1000 u v² and
+v_t = 0.1 Δv − 100 v + 1000 u v², points (t, x, y).
+
+This is the problem of the literature, with t ≤ 2: u = 1 − exp(−10 ((x + 0.05)² + (y + 0.02)²)) at the start, and
+v = exp(−10 ((x − 0.05)² + (y − 0.02)²)). The residuals are divided by 100, about the rate at which things happen.
+Periodic by the network, with sines. Errors are those of both fields together on 8 × 32 × 32 points of the window, the
+middles of a regular grid of time and space, against a Fourier series (`_reference/periodic.py`); they are of values
+alone.
+"""
+
+from typing import Annotated
+
+import jax
+import jax.numpy as jnp
+
+from natgrad.calculus import value_gradient_laplacian
+from natgrad.domains import Box
+from natgrad.networks import MLP, Periodic
+from natgrad.options import Count, Positive, Range, Whole
+from natgrad.problem import Evolution
+from natgrad.problem.evolution import Tabulated
+from natgrad.zoo import _reference
+from natgrad.zoo._grid import regular
+from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, components, register, whole
+
+
+def equation(w, z):
+    (u, v), slopes, (u_second, v_second) = value_gradient_laplacian(w, z, dims=(1, 2))
+    made = 1000 * u * v**2
+    u_rate = 0.2 * u_second + 40 * (1 - u) - made
+    v_rate = 0.1 * v_second - 100 * v + made
+    return (slopes[:, 0] - jnp.stack([u_rate, v_rate])) / 100
+
+
+def start_values(x):
+    bump = lambda a, b: jnp.exp(-10 * ((x[0] - a) ** 2 + (x[1] - b) ** 2))
+    return jnp.stack([1 - bump(-0.05, -0.02), bump(0.05, 0.02)])
+
+
+def evolution(
+    key,
+    *,
+    width: Count = 40,
+    depth: Whole = 3,
+    harmonics: Count = 3,
+    frequency: Positive = 1.0,
+    interior: Count = 8_000,
+    initial: Count = 1_000,
+    end: Annotated[float, Range(above=0, at_most=2)] = 2.0,
+) -> Evolution:
+    net, inside, start = jax.random.split(key, 3)
+    waves = MLP(1 + 4 * harmonics, 2, width, depth, activation=jnp.sin, frequency=frequency, key=net)
+    return Evolution(
+        Periodic(waves, periods=(None, 2.0, 2.0), harmonics=harmonics),
+        Box([-1, -1], [1, 1]),
+        pde=equation,
+        initial=start_values,
+        interval=(0, end),
+        points={
+            "pde": lambda cylinder: cylinder.interior(interior, key=inside, rule="sobol"),
+            "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
+        },
+        exact=Tabulated(_reference.gray_scott(end).values),
+        evaluation=lambda cylinder: regular(cylinder, 8, 32),
+    )
+
+
+def picture(options):
+    end = options.get("end", 2.0)
+    fields = components(("u", "v"), _reference.gray_scott(end))
+    return Picture((0, -1, -1), (end, 1, 1), ("t", "x", "y"), fields, at={"t": end})
+
+
+small = Preset(
+    {"width": 24, "interior": 1_500, "initial": 400, "end": 0.02},
+    budget(ngd=50, quasi_newton=3_000, adam=10_000),
+    {"max_rank": 300},
+    windows=2,
+)
+benchmark = register(
+    Benchmark(
+        name="gray_scott",
+        title="Gray–Scott equations",
+        equation="u_t = 0.2 Δu + 40 (1 − u) − 1000 u v², v_t = 0.1 Δv − 100 v + 1000 u v² in (0,2)×(−1,1)², periodic",
+        build=whole(evolution),
+        evolution=evolution,
+        presets={"small": small},
+        fields=picture,
+        norm="l2",
+    )
+)

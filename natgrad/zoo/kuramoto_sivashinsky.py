@@ -1,0 +1,82 @@
+"""The Kuramoto–Sivashinsky equation, which is chaotic: u_t + α u u_x + β u_xx + γ u_xxxx = 0, points (t, x).
+
+α = 100/16, β = 100/16², γ = 100/16⁴. It grows and turns at rates of α and more: the residual is divided by α. Periodic
+in x by the network, with sines. Errors are those on 64 × 256 points of the window, the middles of a regular grid of
+time and space, against a Fourier series (`_reference/periodic.py`).
+"""
+
+from typing import Annotated
+
+import jax
+import jax.numpy as jnp
+
+from natgrad.calculus import derivatives, partial
+from natgrad.domains import Box
+from natgrad.networks import MLP, Periodic
+from natgrad.options import Count, Positive, Range, Whole
+from natgrad.problem import Evolution
+from natgrad.zoo import _reference
+from natgrad.zoo._grid import regular
+from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar, whole
+
+ALPHA, BETA, GAMMA = 100 / 16, 100 / 16**2, 100 / 16**4
+PERIOD = 2 * float(jnp.pi)
+
+
+def equation(u, z):
+    value, u_x, u_xx, _, u_xxxx = derivatives(u, z, 1, order=4)
+    return (partial(u, z, 0) + ALPHA * value * u_x + BETA * u_xx + GAMMA * u_xxxx) / ALPHA
+
+
+def evolution(
+    key,
+    *,
+    width: Count = 40,
+    depth: Whole = 3,
+    harmonics: Count = 4,
+    frequency: Positive = 1.0,
+    interior: Count = 10_000,
+    initial: Count = 512,
+    end: Annotated[float, Range(above=0, at_most=1)] = 1.0,
+) -> Evolution:
+    net, inside, start = jax.random.split(key, 3)
+    waves = MLP(1 + 2 * harmonics, 1, width, depth, activation=jnp.sin, frequency=frequency, key=net)
+    return Evolution(
+        Periodic(waves, periods=(None, PERIOD), harmonics=harmonics),
+        Box([0], [PERIOD]),
+        pde=equation,
+        initial=lambda x: jnp.cos(x[0]) * (1 + jnp.sin(x[0])),
+        interval=(0, end),
+        points={
+            "pde": lambda cylinder: cylinder.interior(interior, key=inside, rule="sobol"),
+            "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
+        },
+        exact=_reference.kuramoto_sivashinsky(end),
+        evaluation=lambda cylinder: regular(cylinder, 64, 256),
+    )
+
+
+def picture(options):
+    end = options.get("end", 1.0)
+    return Picture((0, 0), (end, PERIOD), ("t", "x"), scalar(_reference.kuramoto_sivashinsky(end)))
+
+
+small = Preset(
+    {"width": 20, "depth": 3, "interior": 1_600, "initial": 128},
+    budget(ngd=60, quasi_newton=3_000, adam=10_000),
+    {"max_rank": 300},
+    windows=4,
+    error=None,
+)
+benchmark = register(
+    Benchmark(
+        name="kuramoto_sivashinsky",
+        title="Kuramoto–Sivashinsky equation, chaotic",
+        equation="u_t + α u u_x + β u_xx + γ u_xxxx = 0 in (0,1)×(0,2π), periodic, u(0, x) = cos x (1 + sin x)",
+        build=whole(evolution),
+        evolution=evolution,
+        presets={"small": small},
+        fields=picture,
+        norm="l2",
+    )
+)
