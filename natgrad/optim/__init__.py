@@ -10,6 +10,7 @@ from natgrad.optim.fastest import NGD as NGD
 from natgrad.optim.ngd import NaturalGradient as NaturalGradient
 from natgrad.optim.ngd import State as State
 from natgrad.optim.ngd import StepInfo as StepInfo
+from natgrad.optim.polish import Polish as Polish
 from natgrad.optim.recipes import FullNGD as FullNGD
 from natgrad.optim.recipes import KernelNGD as KernelNGD
 from natgrad.optim.recipes import MatrixFreeNGD as MatrixFreeNGD
