@@ -17,3 +17,4 @@ from natgrad.optim.recipes import MatrixFreeNGD as MatrixFreeNGD
 from natgrad.optim.recipes import NystromNGD as NystromNGD
 from natgrad.optim.recipes import RPCholNGD as RPCholNGD
 from natgrad.optim.resample import Resampled as Resampled
+from natgrad.optim.takeover import Polished as Polished

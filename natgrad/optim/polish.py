@@ -1,19 +1,19 @@
 """`Polish`: Gauss–Newton steps whose bend is followed to all orders, for the last digits of least squares.
 
-With A = W^½ J (q × p), r = W^½ F(θ) and S = (AᵀA + μI)⁻¹Aᵀ, a step δ is asked to do to all of the features what the
-linear model promises: F(θ + δ) = F(θ) + αA d, d = −S r, in the directions that S sees. The remainder of Taylor's formula,
-N(δ) = W^½ F(θ + δ) − r − Aδ, is moved to the right:
+With A = W^½ J (q × p), r = W^½ F(θ) and S = (AᵀA + μI)⁻¹Aᵀ, a step δ is asked to do to the features what the linear
+model promises of αd, d = −S r: W^½ F(θ + δ) = r + αAd, as far as S sees. The remainder of Taylor's formula,
+N(δ) = W^½ F(θ + δ) − r − Aδ, goes to the right:
 
     δ ← α d − S N(δ),      δ = α d at the start
 
-Each pass takes the values of the features at one θ and one solve with the same factors, and is right to one more order
-in α. One pass is geodesic acceleration (`NaturalGradient.acceleration`), ten follow the path as far as its Taylor series
+Each pass takes the features at one θ and one solve with the same factors, and makes δ right to one more order in α. One
+pass is geodesic acceleration (`NaturalGradient.acceleration`), twenty follow the path as far as its Taylor series
 converges. Weak directions are long and bent; steps that are right to second order then have α ≪ 1, or need a μ
 that holds them back.
 
-The passes end where δ no longer contracts, or the loss no longer falls. α is halved until the loss falls by at
-least `decrease` of what the linear model promises. μ falls after a step with α ≥ ½ and grows after a short one. It may fall
-to 10³·eps²·λ₁, since A is factored and AᵀA never formed (`natgrad.linalg.damped`).
+The passes end where δ no longer contracts, or the loss no longer falls. α is halved until the loss falls by at least
+`decrease` of what the linear model promises. μ falls after a step with α ≥ ½ and grows after a short one. It may
+fall to 10³·eps²·λ̂₁, since A is factored and AᵀA never formed (`natgrad.linalg.damped`).
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ from natgrad.gramian import StoredJacobian
 from natgrad.linalg import Spread, damped_rows, power_method
 from natgrad.optim.ngd import StepInfo
 from natgrad.optim.roundoff import at_round_off
-from natgrad.options import Checked, Count, Factor, Fraction, Positive, Share, budget
+from natgrad.options import Checked, Count, Factor, Fraction, Share
 from natgrad.problem import Problem
 from natgrad.problem.base import check_settled
 
@@ -70,16 +70,14 @@ class Polish(Checked):
         trials: of α = 1, ½, ¼, …, at most.
         down: the factor by which μ falls after a step with α ≥ ½.
         up: the factor by which it grows after one with α < ⅛; after a rejected one its square.
-        memory: what a step may take on a device, as bytes or "8GB"; by default what is free.
     """
 
     start: Share = eqx.field(static=True, default=1e-6)
-    passes: Count = eqx.field(static=True, default=10)
+    passes: Count = eqx.field(static=True, default=20)
     decrease: Fraction = eqx.field(static=True, default=0.25)
     trials: Count = eqx.field(static=True, default=8)
     down: Factor = eqx.field(static=True, default=10.0)
     up: Factor = eqx.field(static=True, default=4.0)
-    memory: Positive | None = eqx.field(static=True, default=None, converter=budget)
 
     def held(self, problem: Problem) -> int:
         """Bytes at the peak of a step; refuses what is no least-squares problem."""
@@ -146,7 +144,9 @@ class Polish(Checked):
         )
         return unravel(new), after, info
 
-    def _search(self, features: Any, remainder: Any, r: Array, d: Array, promised: Any) -> tuple[Path, Array, Array, Array]:
+    def _search(
+        self, features: Any, remainder: Any, r: Array, d: Array, promised: Any
+    ) -> tuple[Path, Array, Array, Array]:
         """The passes along the first of α = 1, ½, … whose decrease is enough, that α, the trials and all passes; along
         the last one if there is none, with no change where the loss did not fall."""
 
