@@ -1,4 +1,4 @@
-"""What sets the floor at the end of a run: five numbers, for any problem of the zoo with residuals and a known solution.
+"""What sets the floor at the end of a run: five numbers, for a problem of the zoo with residuals and a known solution.
 
     python -m benchmarks.floor poisson3d [--set width=16 …] [--solver "ng.NystromNGD()"] [--steps 200] [--seed 0]
 

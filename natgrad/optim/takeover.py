@@ -78,7 +78,9 @@ class Polished(Checked):
             new, polish, info = self.polish.step(problem, params, state.polish)
             return new, state.inner, polish, info
 
-        new, inner, polish, info = jax.lax.cond(state.taken, second, first)
+        kinds = jax.eval_shape(first)  # integers of another width, say
+        alike = lambda: jax.tree.map(lambda x, kind: x if x.dtype == kind.dtype else x.astype(kind.dtype), second(), kinds)
+        new, inner, polish, info = jax.lax.cond(state.taken, alike, first)
         place, loss = state.iteration % self.window, info.loss + info.change
         taken = state.taken | (loss > self.fall * state.losses[place])
         # What has converged for the first one has not for the second.
