@@ -25,7 +25,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad.backend import host
-from natgrad.backend.parallel import everywhere, gather, inside, own, total
+from natgrad.backend.parallel import after, everywhere, gather, inside, own, total
 from natgrad.gramian import StoredJacobian
 from natgrad.linalg import Spread, damped_rows, power_method
 from natgrad.optim.ngd import StepInfo
@@ -101,7 +101,7 @@ class Polish(Checked):
         theta, unravel = ravel_pytree(params)
         key, sub = jax.random.split(state.key)
         G = StoredJacobian(problem, params)
-        A, r = G.jacobian, problem.covector(params)
+        A, r = G.jacobian, _rows(problem, params)
         gradient = G.pull(r)
         largest = power_method(G.mv, sub, theta.size, iterations=8, dtype=theta.dtype)
         least = LEAST * jnp.finfo(theta.dtype).eps ** 2
@@ -110,9 +110,10 @@ class Polish(Checked):
         factors = damped_rows(A, mu, Spread(gather, own, total) if inside() else None)
         d = -factors.solve(r)
         Ad = A @ d
-        slope, square = -total(r @ Ad), total(Ad @ Ad)
+        slope, square, loss, norm = -total(r @ Ad), total(Ad @ Ad), 0.5 * total(r @ r), jnp.linalg.norm(gradient)
+        d = after(d, slope + square + loss + norm)
 
-        features = lambda delta: problem.covector(unravel(theta + delta))
+        features = lambda delta: _rows(problem, unravel(theta + delta))
         remainder = lambda delta, value: factors.solve(value - r - A @ delta)
         promised = lambda alpha: alpha * slope - 0.5 * alpha**2 * square
         found, alpha, tried, passes = self._search(features, remainder, r, d, promised)
@@ -123,12 +124,12 @@ class Polish(Checked):
         converged = at_round_off(lambda theta: change(unravel(theta)), theta, new, promised(1.0))
         times = jnp.where(alpha >= 0.5, 1 / self.down, jnp.where(alpha < 0.125, self.up, 1.0))
         times = jnp.where(accepted, times, self.up**2)
-        after = PolishState(key, state.iteration + 1, jnp.where(converged, relative, relative * times))
+        state = PolishState(key, state.iteration + 1, jnp.where(converged, relative, relative * times))
         bend = jnp.linalg.norm(step - alpha * d) / _size(alpha * d)
         info = StepInfo(
-            loss=0.5 * total(r @ r),
+            loss=loss,
             change=jnp.where(accepted, found.change, 0.0),
-            gradient_norm=jnp.linalg.norm(gradient),
+            gradient_norm=norm,
             step_size=jnp.where(accepted, alpha, 0.0),
             mu=mu,
             guard=jnp.ones_like(mu),
@@ -142,7 +143,7 @@ class Polish(Checked):
             accepted=accepted,
             converged=converged,
         )
-        return unravel(new), after, info
+        return unravel(new), state, info
 
     def _search(
         self, features: Any, remainder: Any, r: Array, d: Array, promised: Any
@@ -188,6 +189,13 @@ class Polish(Checked):
         zero = jnp.zeros((), d.dtype)
         nothing = Path(d, d, zero, zero, jnp.asarray(0), jnp.asarray(True))
         return jax.lax.while_loop(unfinished, trial, (nothing, zero + 1, jnp.asarray(0), jnp.asarray(0)))
+
+
+def _rows(problem: Problem, params: PyTree) -> Float[Array, " q"]:
+    """r = W^½ F(θ)."""
+    rows = problem.covector(params)
+    assert rows is not None, "init refuses problems without"
+    return rows
 
 
 def _size(x: Array) -> Array:

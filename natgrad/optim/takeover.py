@@ -79,7 +79,8 @@ class Polished(Checked):
             return new, state.inner, polish, info
 
         kinds = jax.eval_shape(first)  # integers of another width, say
-        alike = lambda: jax.tree.map(lambda x, kind: x if x.dtype == kind.dtype else x.astype(kind.dtype), second(), kinds)
+        cast = lambda x, kind: x if x.dtype == kind.dtype else x.astype(kind.dtype)
+        alike = lambda: jax.tree.map(cast, second(), kinds)
         new, inner, polish, info = jax.lax.cond(state.taken, alike, first)
         place, loss = state.iteration % self.window, info.loss + info.change
         taken = state.taken | (loss > self.fall * state.losses[place])

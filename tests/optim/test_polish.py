@@ -94,13 +94,14 @@ def test_energies_and_too_little_memory_are_refused():
 
 
 def test_a_run_goes_on_bit_for_bit():
-    problem = poisson(width=4)
+    problem = curved()
     whole, half = (ng.solve(problem, ng.Polish(), steps=steps, progress=False) for steps in (4, 2))
     again = ng.solve(problem, ng.Polish(), steps=2, resume=half, progress=False)
     np.testing.assert_array_equal(again.history.loss, whole.history.loss)
     assert jax.tree.all(jax.tree.map(np.array_equal, again.params, whole.params))
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_natural_gradients_stall():
     """Sines in one dimension, 81 parameters: what 150 steps of the default leave, and 30 of these after it."""
     exact = lambda x: jnp.sin(3 * jnp.pi * x[0]) + jnp.sin(jnp.pi * x[0])
