@@ -48,6 +48,8 @@ from natgrad.optim import KernelNGD as KernelNGD
 from natgrad.optim import MatrixFreeNGD as MatrixFreeNGD
 from natgrad.optim import NaturalGradient as NaturalGradient
 from natgrad.optim import NystromNGD as NystromNGD
+from natgrad.optim import Polish as Polish
+from natgrad.optim import Polished as Polished
 from natgrad.optim import Resampled as Resampled
 from natgrad.optim import RPCholNGD as RPCholNGD
 from natgrad.optim import SSBroyden as SSBroyden

@@ -42,6 +42,9 @@ def plan(solver: Any, problem: Problem, memory: float | str | None = None) -> An
         memory: bytes a step may take on a device, 8e9 or "8GB"; the solver's own budget, or what is free, by default.
     """
     if not hasattr(solver, "direction"):
+        if hasattr(solver, "held"):
+            budget = available_memory() if memory is None else size("memory", memory)
+            _check(solver.held(problem), budget, "factoring the rows of the Jacobian", "ng.NystromNGD(), say")
         if hasattr(solver, "resolve"):
             return plan(solver.resolve(problem), problem, memory)
         if hasattr(solver, "solver"):

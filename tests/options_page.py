@@ -8,7 +8,20 @@ from natgrad.optim.direction import Direct
 from natgrad.options import table
 from natgrad.precondition import Identity, Nystrom, PivotedRowFactor, RowFactor, RPCholesky
 
-SOLVERS = (ng.NaturalGradient, ng.PCG, Direct, ng.Kernel, ng.Balanced, ng.Adam, ng.LBFGS, ng.BFGS, ng.SSBroyden, Wolfe)
+SOLVERS = (
+    ng.NaturalGradient,
+    ng.PCG,
+    Direct,
+    ng.Kernel,
+    ng.Polish,
+    ng.Polished,
+    ng.Balanced,
+    ng.Adam,
+    ng.LBFGS,
+    ng.BFGS,
+    ng.SSBroyden,
+    Wolfe,
+)
 BUILDERS = (RowFactor, PivotedRowFactor, Nystrom, RPCholesky, Identity)
 RULES = ("Relative", "Guarded", "Spectral", "LossPower", "GradientPower", "Geometric", "LevenbergMarquardt")
 SEARCHES = (ng.Armijo, ng.GridSearch)

@@ -14,7 +14,7 @@ from typing import Any
 import equinox as eqx
 
 from natgrad.experiment.settings import parse
-from natgrad.optim import NGD, FullNGD, KernelNGD, MatrixFreeNGD, NaturalGradient, NystromNGD, RPCholNGD
+from natgrad.optim import NGD, FullNGD, KernelNGD, MatrixFreeNGD, NaturalGradient, NystromNGD, Polish, RPCholNGD
 from natgrad.optim import damping as dampings
 from natgrad.optim.direction import Direction
 from natgrad.optim.linesearch import Armijo, GridSearch, LineSearch
@@ -39,7 +39,9 @@ NATURAL: dict[str, Callable[..., Any]] = {
     "nystrom-sampling": partial(NystromNGD, test="sampling"),
     "rpcholesky": RPCholNGD,
     "kernel": KernelNGD,
+    "polish": Polish,
 }
+ONE_RECIPE = ("auto", "polish")
 BASELINES: dict[str, Callable[..., Any]] = {
     "bfgs": _baseline("BFGS"),
     "ssbroyden": _baseline("SSBroyden"),
@@ -79,15 +81,18 @@ def build(name: str, recipe: str, preset: Mapping[str, Any], steps: int) -> Any:
         raise ValueError(f"unknown recipe {recipe!r}: {suggest(recipe, RECIPES)}")
     if name in BASELINES:  # one recipe: theirs
         return BASELINES[name](total=steps) if name == "adam" else BASELINES[name]()
-    if name == "auto" and recipe == "published":
-        raise ValueError("the optimizer auto has no published recipe: name one that has, --optimizer nystrom for one")
-    solver = NGD() if name == "auto" else NATURAL[name](recipe=recipe)
+    if name in ONE_RECIPE and recipe == "published":
+        raise ValueError(
+            f"the optimizer {name} has no published recipe: name one that has, --optimizer nystrom for one"
+        )
+    solver = NATURAL[name]() if name in ONE_RECIPE else NATURAL[name](recipe=recipe)
     for option, value in preset.items():
         if option == "damping":
             continue
         if paths := _matching(option, options(solver)):
             solver = replace(solver, paths[0], value)
-    if rule := preset.get("damping"):
+    rule = preset.get("damping")
+    if rule and hasattr(solver, "damping"):
         solver = replace(solver, "damping", rule(**_gamma(solver.damping)))
     return solver
 

@@ -22,7 +22,8 @@ OTHER = {  # another value than the default one, by the option's name
     "memory": 3e4, "acceleration": 0.7, "momentum": 0.5, "decrease": 0.01, "shrink": 0.3, "max_trials": 5, "points": 5,
     "gamma": 3.0, "scale": 0.1, "power": 1.0, "start": (0.03, 2e-4), "up": 5.0, "down": 5.0, "decay": 0.7,
     "by_loss": True, "short": 0.1, "total": 99, "warmup": 9, "peak": 0.1, "end": 1e-3, "scaled": True, "history": 9,
-    "curvature": 0.5, "max_evaluations": 9, "every": 3, "damping": ng.damping.Spectral(),
+    "curvature": 0.5, "max_evaluations": 9, "every": 3, "damping": ng.damping.Spectral(), "passes": 3,
+    "trials": 4,
 }  # fmt: skip
 G = Dense(jnp.diag(jnp.logspace(0, -6, 40)))
 B, KEY = jnp.ones(40), jax.random.key(0)
@@ -117,6 +118,7 @@ PARTS = [
     (damped, functools.partial(ng.damping.Guarded, relative())),
     *[(searched, make) for make in (ng.Armijo, ng.GridSearch, ng.Wolfe)],
     *[(stepped, make) for make in (ng.Adam, ng.BFGS, ng.SSBroyden, ng.LBFGS)],
+    (stepped, ng.Polish),
     (balanced, functools.partial(ng.Balanced, ng.FullNGD())),
 ]
 FILL = {"max_rank": 12, "scaling": 1.0}  # what a plan would decide
