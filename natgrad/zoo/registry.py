@@ -49,7 +49,8 @@ class Preset:
         published: the same in the published recipe. In both, "damping" is a rule's class (or a partial of it), which is
             called with `gamma=…`; without it the recipe's own rule holds.
         as_published: options of `build` that differ in the published recipe: the paper's own points, or metric.
-        windows: how many windows of time `natgrad run` marches through by default; the steps are those of each.
+        windows: how many windows of time `natgrad run` marches through by default, or the times they are between; the
+            steps are those of each.
         error: the relative error, in the benchmark's `norm`, that NystromNGD(**solver) reaches after steps["ngd"]: at
             least twice what `natgrad run` measured with seed 0 (docs/zoo.md). None where it was not measured.
     """
@@ -60,7 +61,7 @@ class Preset:
     published: Mapping[str, Any] = field(default_factory=dict)
     error: float | None = None
     as_published: Mapping[str, Any] = field(default_factory=dict)
-    windows: int | str | None = None
+    windows: int | str | list[float] | None = None
 
     def __post_init__(self):
         if set(self.steps) != set(BUDGETS):

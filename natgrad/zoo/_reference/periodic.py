@@ -26,7 +26,7 @@ NOTHING = 3e-14  # coefficients below it are round-off
 @cache
 def kdv(mu: float = 0.022, end: float = 1.0, finer: bool = False) -> Series:
     """u_t + u u_x + μ² u_xxx = 0 on (−1, 1), u(0, x) = cos πx."""
-    return _series("kdv", {"mu": mu}, modes=144, panel=1 / 8, nodes=32, step=2e-4, end=end, finer=finer)
+    return _series("kdv", {"mu": mu}, modes=168, panel=1 / 8, nodes=32, step=1e-4, end=end, finer=finer)
 
 
 def _kdv(mu: float) -> Equation:
@@ -43,7 +43,7 @@ def _kdv(mu: float) -> Equation:
 @cache
 def kuramoto_sivashinsky(end: float = 1.0, finer: bool = False) -> Series:
     """u_t + 100/16 u u_x + 100/16² u_xx + 100/16⁴ u_xxxx = 0 on (0, 2π), u(0, x) = cos x (1 + sin x)."""
-    sizes: dict[str, Any] = {"modes": 144, "panel": 1 / 16, "nodes": 36, "step": 2.5e-5}
+    sizes: dict[str, Any] = {"modes": 160, "panel": 1 / 16, "nodes": 36, "step": 2.5e-5}
     return _series("kuramoto_sivashinsky", {}, **sizes, end=end, finer=finer)
 
 
