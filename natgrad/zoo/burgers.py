@@ -77,7 +77,7 @@ def evolution(
 
 
 sizes = {"width": 20, "interior": 2_000}
-small = Preset(sizes, budget(ngd=100, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, error=1e-3)
+small = Preset(sizes, budget(ngd=100, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, error=1.5e-4)
 record = Preset({}, budget(ngd=250, quasi_newton=10_000, adam=50_000))
 thin = Preset({"interior": 16_000, "nu": 1e-3}, budget(ngd=400, quasi_newton=10_000, adam=50_000))
 benchmark = register(
