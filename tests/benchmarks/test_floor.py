@@ -26,7 +26,7 @@ def test_the_numbers_of_a_network_that_can_do_it():
     assert found["represents"] <= found["error"]
     assert 0 < found["promised"] <= found["promised, mu = 0"] <= 1 + 1e-9
     assert found["mu over least"] > 0
-    assert 0 < found["round-off"] < 1
+    assert found["round-off"] > 0.1  # twelve steps are enough: nothing is left
     assert found["alpha"] in {0.5**k for k in range(floor.TRIALS)}
     assert found["bend"] > 0
 
@@ -44,7 +44,7 @@ def test_too_few_points_and_too_small_a_network_are_told_apart():
 
 def test_round_off_of_the_residuals_is_that_of_their_digits():
     problem = flow()
-    size = float(sum(problem.losses(problem.params).values()))
+    size = float(problem.loss(problem.params))
     assert 1e-36 < floor.round_off(problem, problem.params, KEY) / size < 1e-28
 
 

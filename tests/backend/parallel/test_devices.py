@@ -63,6 +63,7 @@ def test_windows_are_those_of_one_device():
         "kernel",
         "kernel_batched",
         "kernel_nystrom",
+        "polish",
         "adam",
     ],
 )

@@ -88,6 +88,7 @@ SOLVERS = {
         damping=ng.damping.LossPower(10.0),
         gramian="jacobian",
     ),
+    "polish": lambda: ng.Polish(),
     "adam": lambda: ng.Adam(),
 }
 
