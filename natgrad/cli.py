@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from natgrad import __version__
 from natgrad.experiment import arguments as given
 from natgrad.experiment.commands import draw_movie, export
 from natgrad.extras import MissingExtra
@@ -28,9 +29,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
-
-        print("natgrad", version("natgrad"))
+        print("natgrad", __version__)
         raise typer.Exit
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import PRNGKeyArray
 
-from natgrad import zoo
+from natgrad import __version__, zoo
 from natgrad.backend.parallel import devices, shard
 from natgrad.experiment import optimizers
 from natgrad.experiment.settings import parse, split
@@ -190,12 +190,9 @@ def difference(record: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Of what computes."""
-    return {"python": platform.python_version(), **{n: metadata.version(n) for n in _packages()}}
-
-
-def _packages() -> Sequence[str]:
-    return ("natgrad", "jax", "jaxlib", "equinox", "numpy")
+    """Of what computes; natgrad's own is what it says, since a checkout need not be installed."""
+    others = {name: metadata.version(name) for name in ("jax", "jaxlib", "equinox", "numpy")}
+    return {"python": platform.python_version(), "natgrad": __version__, **others}
 
 
 def _sort(settings: Sequence[str], benchmark: zoo.Benchmark, solver: Any) -> tuple[list, list]:

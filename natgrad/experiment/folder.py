@@ -15,10 +15,10 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from natgrad import __version__
 from natgrad.storage.files import read_json, write, write_json
 
 MARKER = "natgrad.json"
@@ -84,7 +84,7 @@ class Folder:
             return
         self.files = (self.files | set(names)) - gone
         self.path.mkdir(parents=True, exist_ok=True)
-        marker = {"natgrad": version("natgrad"), "format": FORMAT, "kind": self.kind, "files": sorted(self.files)}
+        marker = {"natgrad": __version__, "format": FORMAT, "kind": self.kind, "files": sorted(self.files)}
         write_json(self.path / MARKER, marker)
         self.marked = True
 
