@@ -4,6 +4,8 @@ The network is one of sines, since the solution is waves. It is multiplied by (1
 values are exact; with `boundary` points it stands alone, and they are a residual.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -44,7 +46,7 @@ def build(
 
     net, inside, rim = jax.random.split(key, 3)
     network = MLP(2, 1, width, depth, activation=jnp.sin, frequency=frequency, key=net)
-    blocks = {"pde": Residual(helmholtz, SQUARE.interior(interior, key=inside, rule="sobol"))}
+    blocks: dict[str, Any] = {"pde": Residual(helmholtz, SQUARE.interior(interior, key=inside, rule="sobol"))}
     if boundary:
         blocks["boundary"] = Residual(lambda u, x: u(x), SQUARE.boundary(boundary, key=rim, rule="sobol"))
     return LeastSquares(network if boundary else HardBoundary(network, distance), exact=exact, **blocks)
