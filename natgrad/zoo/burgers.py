@@ -84,8 +84,8 @@ def evolution(
 
 sizes = {"width": 20, "interior": 2_000}
 small = Preset(sizes, budget(ngd=100, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, error=1.5e-4)
-record = Preset({}, budget(ngd=250, quasi_newton=10_000, adam=50_000))
-thin = Preset({"nu": 1e-3, "odd": True}, budget(ngd=400, quasi_newton=10_000, adam=50_000))
+record = Preset({"odd": True}, budget(ngd=200, quasi_newton=10_000, adam=50_000))
+thin = Preset({"nu": 1e-3, "odd": True}, budget(ngd=300, quasi_newton=10_000, adam=50_000))
 benchmark = register(
     Benchmark(
         name="burgers",
