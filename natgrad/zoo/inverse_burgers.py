@@ -14,13 +14,13 @@ import jax.numpy as jnp
 
 from natgrad.calculus import value_gradient_laplacian
 from natgrad.domains import Box, Interval
-from natgrad.networks import MLP, Fields
+from natgrad.networks import Fields
 from natgrad.options import Count, NonNegative, Positive, Range, Whole
 from natgrad.problem import LeastSquares, Residual
 from natgrad.unknowns import Unknown
 from natgrad.zoo import _reference
 from natgrad.zoo._grid import grid
-from natgrad.zoo._shock import Graded, layered, shock_of
+from natgrad.zoo._shock import layered, network, shock_of
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register
 
 DOMAIN = Interval(0, 1) * Box(-1, 1)
@@ -48,7 +48,7 @@ def build(
     measured = jax.vmap(exact)(x.x) + noise * jax.random.normal(errors, (sensors,))
     return LeastSquares(
         Fields(
-            u=Graded(MLP(3, 1, width, depth, key=net), shock_of(NU)),
+            u=network(net, width, depth, shock_of(NU)),
             nu=Unknown(guess, positive=True),
         ),
         pde=Residual(burgers, layered(interior, inside), weight=1e4 if noise else 1),

@@ -31,6 +31,16 @@ def test_half_of_the_points_are_at_the_shock(nu, start):
     np.testing.assert_allclose(points.integrate(points.x[:, 1] ** 2), 2 / 3, rtol=0.02)
 
 
+def test_odd_functions_see_points_on_one_side():
+    points = layered(400, jax.random.key(0), shock=0.1, odd=True)
+    assert np.asarray(points.x)[:, 1].min() > 0
+    np.testing.assert_allclose(points.measure, 1)
+    u = zoo.get("burgers").windows(0, width=4, depth=1, interior=8, odd=True).network
+    z = jnp.array([0.4, 0.3])
+    assert abs(u(z)) > 1e-6
+    assert u(z * jnp.array([1, -1])) == -u(z)
+
+
 def test_a_graded_network_is_saved(tmp_path):
     network = Graded(ng.MLP(3, 1, 4, 1, key=jax.random.key(0)), 0.1)
     ng.save(tmp_path / "u.ng", network)
