@@ -113,16 +113,18 @@ def integrate(
     grid, waves, start = Grid(modes, len(equation.lower)), equation.waves(modes), beginning(equation, modes)
     linear, outer, v = np.asarray(equation.linear(*waves)), equation.outer(*waves), start
     rate = lambda v: outer * grid.coefficients(equation.inner(grid.values(v)))
-    steppers: dict[float, Stepper] = {}
+    steppers: dict[str, Stepper] = {}
     found = []
     with np.errstate(over="ignore", invalid="ignore"):  # what grows beyond bounds is refused later
         for before, after in pairwise([0.0, *times]):
             count = parts * int(np.ceil((after - before) / step * (1 - 1e-9)))
-            h = float(f"{(after - before) / count:.12g}")  # nodes lie symmetrically: the same step twice
-            if h not in steppers:
-                steppers[h] = Stepper(linear, rate, h)
+            h = (after - before) / count
+            if (
+                step_of := f"{h:.12g}"
+            ) not in steppers:  # nodes lie symmetrically: the same step twice, but for round-off
+                steppers[step_of] = Stepper(linear, rate, h)
             for _ in range(count):
-                v = steppers[h](v)
+                v = steppers[step_of](v)
             found.append(v)
     return np.array(found)
 
