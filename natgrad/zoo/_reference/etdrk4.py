@@ -141,8 +141,8 @@ def tables(
     equation: Equation, modes: int, edges: Sequence[float], nodes: int, step: float, settled: float = 0.0
 ) -> dict[str, np.ndarray]:
     """Chebyshev coefficients in time, on each of the panels between the edges, of the Fourier coefficients:
-    (panels, nodes, f, …). `accuracy` is that of the values: of the steps, of the series in time, and, from the time
-    `settled` on, of those in space, the largest of the three."""
+    (panels, nodes, f, …). `accuracy` has that of the steps and of the series in time, as root mean squares over space,
+    and that of the series in space, its last coefficient, from the time `settled` on."""
     points = np.sort((1 + chebyshev.chebpts1(nodes)) / 2)
     times = np.concatenate([a + (b - a) * points for a, b in pairwise(edges)])
     coarse, fine = (integrate(equation, modes, times, step, parts) for parts in (1, 2))
@@ -152,5 +152,6 @@ def tables(
     late = best[times >= settled]
     rim = [late[..., modes], *(late[:, :, side] for side in (0, 2 * modes) if len(equation.lower) == 2)]
     space = max(np.abs(r).max() for r in rim) if len(late) else 0.0
-    accuracy = np.array([np.abs(fine - coarse).max() / 15, np.abs(table[:, -LAST:]).max(), space])
+    size = lambda c: np.linalg.norm(c.reshape(len(c), -1), axis=1).max()  # the root mean square over space
+    accuracy = np.array([size(fine - coarse) / 15, size(table[:, -LAST:].reshape(-1, best[0].size)), space])
     return {"table": table.reshape(len(edges) - 1, nodes, *best.shape[1:]), "accuracy": accuracy}
