@@ -113,16 +113,18 @@ def integrate(
     grid, waves, start = Grid(modes, len(equation.lower)), equation.waves(modes), beginning(equation, modes)
     linear, outer, v = np.asarray(equation.linear(*waves)), equation.outer(*waves), start
     rate = lambda v: outer * grid.coefficients(equation.inner(grid.values(v)))
-    steppers: dict[float, Stepper] = {}
+    steppers: dict[str, Stepper] = {}
     found = []
     with np.errstate(over="ignore", invalid="ignore"):  # what grows beyond bounds is refused later
         for before, after in pairwise([0.0, *times]):
             count = parts * int(np.ceil((after - before) / step * (1 - 1e-9)))
-            h = float(f"{(after - before) / count:.12g}")  # nodes lie symmetrically: the same step twice
-            if h not in steppers:
-                steppers[h] = Stepper(linear, rate, h)
+            h = (after - before) / count
+            if (
+                step_of := f"{h:.12g}"
+            ) not in steppers:  # nodes lie symmetrically: the same step twice, but for round-off
+                steppers[step_of] = Stepper(linear, rate, h)
             for _ in range(count):
-                v = steppers[h](v)
+                v = steppers[step_of](v)
             found.append(v)
     return np.array(found)
 
@@ -139,8 +141,8 @@ def tables(
     equation: Equation, modes: int, edges: Sequence[float], nodes: int, step: float, settled: float = 0.0
 ) -> dict[str, np.ndarray]:
     """Chebyshev coefficients in time, on each of the panels between the edges, of the Fourier coefficients:
-    (panels, nodes, f, …). `accuracy` is that of the values: of the steps, of the series in time, and, from the time
-    `settled` on, of those in space, the largest of the three."""
+    (panels, nodes, f, …). `accuracy` has that of the steps and of the series in time, as root mean squares over space,
+    and that of the series in space, its last coefficient, from the time `settled` on."""
     points = np.sort((1 + chebyshev.chebpts1(nodes)) / 2)
     times = np.concatenate([a + (b - a) * points for a, b in pairwise(edges)])
     coarse, fine = (integrate(equation, modes, times, step, parts) for parts in (1, 2))
@@ -150,5 +152,6 @@ def tables(
     late = best[times >= settled]
     rim = [late[..., modes], *(late[:, :, side] for side in (0, 2 * modes) if len(equation.lower) == 2)]
     space = max(np.abs(r).max() for r in rim) if len(late) else 0.0
-    accuracy = np.array([np.abs(fine - coarse).max() / 15, np.abs(table[:, -LAST:]).max(), space])
+    size = lambda c: np.linalg.norm(c.reshape(len(c), -1), axis=1).max()  # the root mean square over space
+    accuracy = np.array([size(fine - coarse) / 15, size(table[:, -LAST:].reshape(-1, best[0].size)), space])
     return {"table": table.reshape(len(edges) - 1, nodes, *best.shape[1:]), "accuracy": accuracy}
