@@ -3,7 +3,6 @@
 The network is the stream function ψ: u = (∂ψ/∂y, −∂ψ/∂x) is free of divergence, and ν Δ²ψ = u·∇Δψ has no pressure.
 ψ = w + d N, where w has the values on the walls and what is singular in the corners under the lid, which are known
 (`_reference/corners.py`), and d has double zeros on the walls. So the boundary values are exact and N is smooth.
-
 Errors are relative L² errors of u on a regular grid, the centres of 100 × 100 cells.
 """
 

@@ -16,7 +16,7 @@ TOLERANCES = [
     (100.0, "parabola", 1e-7),
     (100.0, "constant", 1e-5),
     (1000.0, "parabola", 1e-5),
-    (1000.0, "constant", 1e-4),
+    (1000.0, "constant", 4e-4),
 ]
 LID = {"parabola": 4 * S * (1 - S), "constant": np.ones_like(S)}
 
