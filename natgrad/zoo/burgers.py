@@ -46,7 +46,7 @@ def build(
     interior: Many = 10_500,
     nu: Viscosity = NU,
     graded: bool = True,
-    odd: bool = False,
+    odd: bool = True,
 ) -> LeastSquares:
     net, inside, _ = jax.random.split(key, 3)
     return LeastSquares(
@@ -65,7 +65,7 @@ def evolution(
     interior: Many = 10_500,
     nu: Viscosity = NU,
     graded: bool = True,
-    odd: bool = False,
+    odd: bool = True,
 ) -> Evolution:
     net, inside, start = jax.random.split(key, 3)
     return Evolution(
@@ -84,8 +84,8 @@ def evolution(
 
 sizes = {"width": 20, "interior": 2_000}
 small = Preset(sizes, budget(ngd=100, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, error=1.5e-4)
-record = Preset({"odd": True}, budget(ngd=200, quasi_newton=10_000, adam=50_000))
-thin = Preset({"nu": 1e-3, "odd": True}, budget(ngd=300, quasi_newton=10_000, adam=50_000))
+record = Preset({}, budget(ngd=200, quasi_newton=10_000, adam=50_000))
+thin = Preset({"nu": 1e-3}, budget(ngd=300, quasi_newton=10_000, adam=50_000))
 benchmark = register(
     Benchmark(
         name="burgers",

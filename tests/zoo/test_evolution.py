@@ -35,7 +35,7 @@ def test_odd_functions_see_points_on_one_side():
     points = layered(400, jax.random.key(0), shock=0.1, odd=True)
     assert np.asarray(points.x)[:, 1].min() > 0
     np.testing.assert_allclose(points.measure, 1)
-    u = zoo.get("burgers").windows(0, width=4, depth=1, interior=8, odd=True).network
+    u = zoo.get("burgers").windows(0, width=4, depth=1, interior=8).network
     z = jnp.array([0.4, 0.3])
     assert abs(u(z)) > 1e-6
     assert u(z * jnp.array([1, -1])) == -u(z)
