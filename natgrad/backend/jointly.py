@@ -1,7 +1,7 @@
 """Decisions that problems which step together (`jax.vmap`) take as one.
 
-A branch whose index differs from problem to problem is no branch under `jax.vmap`: all branches are computed, and one is
-selected. With the largest index of all problems it stays one, where a larger index is right for each of them, too.
+A branch whose index differs from problem to problem is no branch under `jax.vmap`: all branches are computed, and one
+is selected. With the largest index of all problems it stays one, where a larger index is right for each of them, too.
 """
 
 import jax

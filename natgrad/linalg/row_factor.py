@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from natgrad.backend import tuning
-from natgrad.backend.products import matmul
 from natgrad.backend.jointly import jointly
+from natgrad.backend.products import matmul
 from natgrad.linalg.cholesky import whiten
 
 Scalar = float | Float[Array, ""]
