@@ -39,7 +39,7 @@ COPIES = 4  # arrays of (q + p) × p at the peak of a step
 
 
 class PolishState(eqx.Module):
-    """What the next step needs, scalars: the randomness, how many steps were made, and μ/λ̂₁."""
+    """What the next step needs, scalars: the randomness, how many steps were made, and μ/λ̂₁ (NaN before the first)."""
 
     key: PRNGKeyArray
     iteration: Int[Array, ""]
@@ -90,7 +90,7 @@ class Polish(Checked):
     def init(self, problem: Problem, params: PyTree, key: PRNGKeyArray) -> PolishState:
         """The state before the first step."""
         self.held(problem)
-        return PolishState(key, host.array(0), host.array(self.start, problem.dtype))
+        return PolishState(key, host.array(0), host.array(float("nan"), problem.dtype))
 
     def step(self, problem: Problem, params: PyTree, state: PolishState) -> tuple[PyTree, PolishState, StepInfo]:
         """One iteration: pure, jittable; by all devices together where the problem is spread over several."""
@@ -105,7 +105,7 @@ class Polish(Checked):
         gradient = G.pull(r)
         largest = power_method(G.mv, sub, theta.size, iterations=8, dtype=theta.dtype)
         least = LEAST * jnp.finfo(theta.dtype).eps ** 2
-        relative = jnp.clip(state.relative, least, 1.0)
+        relative = jnp.clip(jnp.where(jnp.isnan(state.relative), self.start, state.relative), least, 1.0)
         mu = relative * jnp.where(largest > 0, largest, 1.0)
         factors = damped_rows(A, mu, Spread(gather, own, total) if inside() else None)
         d = -factors.solve(r)

@@ -6,7 +6,6 @@ import pytest
 
 import natgrad as ng
 from benchmarks import floor
-from tests.helpers import flow
 
 KEY = jax.random.key(0)
 
@@ -31,6 +30,7 @@ def test_the_numbers_of_a_network_that_can_do_it():
     assert found["bend"] > 0
 
 
+@pytest.mark.slow
 def test_too_few_points_and_too_small_a_network_are_told_apart():
     few, small = line(points=3), line(exact=lambda x: jnp.abs(x[0] - 0.3))
     found = floor.floor(few, ng.solve(few, ng.FullNGD(), steps=12, progress=False), 2, KEY)
@@ -39,7 +39,7 @@ def test_too_few_points_and_too_small_a_network_are_told_apart():
 
 
 def test_round_off_of_the_residuals_is_that_of_their_digits():
-    problem = flow()
+    problem = line()
     size = float(problem.loss(problem.params))
     assert 1e-36 < floor.round_off(problem, problem.params, KEY) / size < 1e-28
 
