@@ -50,6 +50,7 @@ class Record:
     name: str
     problem: str
     preset: str
+    optimizer: str = "nystrom"
     sets: tuple[str, ...] = ()
     equation: str = ""
     target: float | None = None
@@ -85,7 +86,7 @@ def command(record: Record, seed: int, out: Path, more: Sequence[str]) -> list[s
     sets = [word for setting in record.sets for word in ("--set", setting)]
     again = ["--resume"] if (folder / "config.json").exists() else []
     return [
-        "run", record.problem, "--preset", record.preset, "--optimizer", "nystrom", *sets, "--seed", str(seed),
+        "run", record.problem, "--preset", record.preset, "--optimizer", record.optimizer, *sets, "--seed", str(seed),
         "--out", str(folder), "--no-plots", *more, *again,
     ]  # fmt: skip
 

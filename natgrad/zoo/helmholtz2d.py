@@ -63,14 +63,14 @@ small = Preset(
     solver={"max_rank": 300},
     error=1e-7,  # measured 4.3e-8
 )
-record = Preset({"width": 64, "depth": 2, "interior": 12_000}, budget(ngd=400, quasi_newton=10_000, adam=50_000))
+record = Preset({"width": 64, "depth": 2, "interior": 12_000}, budget(ngd=200, quasi_newton=10_000, adam=50_000))
 record_66 = Preset(
-    {"width": 64, "frequency": 3.0, "interior": 20_000, "waves_x": 6, "waves_y": 6},
-    budget(ngd=500, quasi_newton=10_000, adam=50_000),
+    {"width": 40, "frequency": 3.0, "interior": 9_000, "waves_x": 6, "waves_y": 6},  # for `polish`
+    budget(ngd=60, quasi_newton=10_000, adam=50_000),
 )
 record_1010 = Preset(
-    {"width": 64, "frequency": 5.0, "interior": 24_000, "waves_x": 10, "waves_y": 10},
-    budget(ngd=700, quasi_newton=10_000, adam=50_000),
+    {"width": 64, "frequency": 5.0, "interior": 20_000, "waves_x": 10, "waves_y": 10},
+    budget(ngd=250, quasi_newton=10_000, adam=50_000),
 )
 benchmark = register(
     Benchmark(

@@ -64,8 +64,8 @@ def picture(options):
 options = {"width": 16, "interior": 3_000, "initial": 512, "end": 0.2}
 steps = budget(ngd=25, quasi_newton=3_000, adam=10_000)
 small = Preset(options, steps, {"max_rank": 300}, windows=4, error=1e-2)
-options = {"width": 60, "harmonics": 6, "interior": 10_000, "initial": 1_024}
-record = Preset(options, budget(ngd=100, quasi_newton=20_000, adam=100_000), windows=20)  # for a GPU, not measured
+options = {"width": 40, "harmonics": 6, "interior": 6_000, "initial": 512}
+record = Preset(options, budget(ngd=50, quasi_newton=20_000, adam=100_000), windows=20)
 benchmark = register(
     Benchmark(
         name="kuramoto_sivashinsky",
