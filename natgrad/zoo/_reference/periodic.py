@@ -1,8 +1,8 @@
 """The periodic evolution equations of the zoo by `etdrk4`: their coefficients, modes, steps and panels of time.
 
 Each function gives u(t, x…) from t = 0 to `end`, as a `Series`. Modes, panels and steps are fixed, for about ten
-digits or more with the coefficients of the literature; with others that they do not resolve, the solution is refused. `finer`
-halves steps and panels and takes more modes: what the tests compare with.
+digits or more with the coefficients of the literature; with others that they do not resolve, the solution is refused.
+`finer` halves steps and panels and takes more modes: what the tests compare with.
 """
 
 import inspect
