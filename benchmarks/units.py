@@ -2,22 +2,25 @@
 
     python -m benchmarks.units [--jobs 16] [--out results.json] [--problems poisson3d,kovasznay] [--seeds 0:3]
 
-The small presets of the zoo. With v(y) = U u(y/s), s the unit of length (time stays), the equation for v is that for u
-with other coefficients: its residual at y is U times that of the zoo, of v pulled back, at y/s. Networks are those of
-the zoo, "plain" (u and lengths as they are) or "normalized", by `ng.Normalized` with scale U on the box of the problem;
-for other lengths normalized alone, so that the row with lengths × 1 is what to compare with. Errors are those of u, in
-the zoo's own units and norm, after the preset's steps N and after 1.5 N; medians over the seeds.
+The small presets of the zoo, and `burgers`, Burgers' equation with ν = 0.1/π and values by residuals. With
+v(y) = U u(y/s), s the unit of length (time stays), the equation for v is that for u with other coefficients: its
+residual at y is U times that of the problem, of v pulled back, at y/s. Networks are those of the problem, "plain" (u
+and lengths as they are) or "normalized", by `ng.Normalized` with scale U on the box of the problem; for other lengths
+normalized alone, so that the row with lengths × 1 is what to compare with. Errors are those of u, in the problem's own
+units and norm, after the preset's steps N and after 1.5 N; medians over the seeds.
 
 A process runs one case; `--out` keeps what is done, and a run with the same file goes on.
 """
 
 import argparse
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import natgrad as ng
@@ -25,18 +28,54 @@ from benchmarks.cases import run_all
 from benchmarks.machine import description
 from natgrad import zoo
 from natgrad.experiment.config import keys
+from natgrad.zoo import _reference
+from natgrad.zoo._shock import layered
+from natgrad.zoo.burgers import equation
 
-PROBLEMS = {"poisson3d": (1, 1, 1), "heat3d": (0, 1, 1, 1), "kovasznay": (1, 1)}  # 1 is a length
+PROBLEMS = {"poisson3d": (1, 1, 1), "heat3d": (0, 1, 1, 1), "kovasznay": (1, 1), "burgers": (0, 1)}  # 1 is a length
 SIZES, LENGTHS = (1e-3, 1.0, 30.0, 1e3), (0.01, 100.0)
-SOLVER = "ng.NystromNGD(**preset.solver)"
+SOLVER = "ng.NystromNGD(**options)"
 ALONE = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
 
 
-def variants() -> Iterator[dict[str, Any]]:
+class Known(NamedTuple):
+    """A problem in its own units: how it is built from a key, its box, the norm of its errors, steps and solver."""
+
+    build: Any
+    box: ng.Box
+    norm: str
+    steps: int
+    options: dict[str, Any]
+
+
+def wide_shock(key: Any) -> ng.LeastSquares:
+    """Burgers' equation with ν = 0.1/π, whose values at the boundary and at the start are residuals."""
+    net, inside, rim, start = jax.random.split(key, 4)
+    domain, nu = ng.Interval(0, 1) * ng.Box(-1, 1), 0.1 / math.pi
+    return ng.LeastSquares(
+        ng.MLP(2, 1, 20, 2, key=net),
+        pde=ng.Residual(equation(nu), layered(1_200, inside)),
+        boundary=ng.Residual(lambda u, z: u(z), domain.boundary(100, key=rim), weight=10),
+        initial=ng.Residual(lambda u, z: u(z) + jnp.sin(jnp.pi * z[1]), domain.initial(100, key=start), weight=10),
+        exact=_reference.burgers(nu),
+    )
+
+
+def known(name: str) -> Known:
+    """`burgers` of this file, or a small preset of the zoo."""
+    if name == "burgers":
+        return Known(wide_shock, ng.Box([0, -1], [1, 1]), "h1", 120, {"max_rank": 300})
+    benchmark, preset = zoo.get(name), zoo.get(name).preset("small")
+    picture, build = benchmark.fields({}), lambda key: benchmark.problem(key, "small")
+    return Known(build, ng.Box(picture.lower, picture.upper), benchmark.norm, preset.steps["ngd"], dict(preset.solver))
+
+
+def variants(networks: str) -> Iterator[dict[str, Any]]:
     """Network, size of u, and unit of length."""
-    for network in ("plain", "normalized"):
+    for network in networks.split(","):
         yield from ({"network": network, "size": size, "length": 1.0} for size in SIZES)
-    yield from ({"network": "normalized", "size": 1.0, "length": length} for length in LENGTHS)
+    if "normalized" in networks:
+        yield from ({"network": "normalized", "size": 1.0, "length": length} for length in LENGTHS)
 
 
 class Pulled:
@@ -53,10 +92,10 @@ class Pulled:
 
 
 def in_units(problem: ng.LeastSquares, case: dict[str, Any]) -> tuple[ng.LeastSquares, np.ndarray]:
-    """The problem of the zoo in other units, and s."""
+    """The problem in other units, and s."""
     size, stretch = case["size"], np.where(PROBLEMS[case["problem"]], case["length"], 1.0)
-    picture = zoo.get(case["problem"]).fields({})
-    box = ng.Box(picture.lower * stretch, picture.upper * stretch)
+    box = known(case["problem"]).box
+    box = ng.Box(np.asarray(box.lower) * stretch, np.asarray(box.upper) * stretch)
     wrap = lambda part: part if case["network"] == "plain" else ng.Normalized(part, box, scale=size)
     network: Any = problem.network(problem.params)
     if isinstance(network, ng.Fields):
@@ -78,15 +117,14 @@ def in_units(problem: ng.LeastSquares, case: dict[str, Any]) -> tuple[ng.LeastSq
 
 def run(case: dict[str, Any]) -> dict[str, Any]:
     """Trains one case and measures it twice."""
-    benchmark = zoo.get(case["problem"])
-    preset = benchmark.preset("small")
-    reference = benchmark.problem(keys(case["seed"]).problem, "small")
-    problem, stretch = in_units(reference, case)  # type: ignore[arg-type]
-    solver = eval(case["solver"], {"ng": ng, "preset": preset})
+    own = known(case["problem"])
+    reference = own.build(keys(case["seed"]).problem)
+    problem, stretch = in_units(reference, case)
+    solver = eval(case["solver"], {"ng": ng, "options": own.options})
     marks, now, found = (case["steps"], case["steps"] + case["steps"] // 2), {"step": 0}, {}
     assert reference.norms is not None
     norms = reference.norms
-    measure = jax.jit(lambda params: norms(Pulled(problem.network(params), stretch, case["size"]))[benchmark.norm])
+    measure = jax.jit(lambda params: norms(Pulled(problem.network(params), stretch, case["size"]))[own.norm])
 
     def look(params: Any, state: Any) -> None:
         if now["step"] == marks[0]:
@@ -106,7 +144,7 @@ def table(results: list[dict[str, Any]]) -> str:
     head = "| problem | network | u × | lengths × | steps | error | worst | after 1.5 N | worst | seeds |"
     lines = [head, "|---" * 10 + "|"]
     for name in PROBLEMS:
-        for variant in variants():
+        for variant in variants("plain,normalized"):
             found = [r for r in results if r["problem"] == name and all(r[k] == v for k, v in variant.items())]
             if not (good := [r for r in found if "error" in r]):
                 continue
@@ -123,7 +161,8 @@ def main() -> None:
     parser.add_argument("--problems", default=",".join(PROBLEMS))
     parser.add_argument("--seeds", default="0:3", help="first:end")
     parser.add_argument("--steps", type=int, default=None, help="N, by default the preset's")
-    parser.add_argument("--solver", default=SOLVER, help=f"an expression in ng and preset (default: {SOLVER})")
+    parser.add_argument("--networks", default="plain,normalized", help="one of these, or both")
+    parser.add_argument("--solver", default=SOLVER, help=f"an expression in ng and options (default: {SOLVER})")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time, a core each")
     parser.add_argument("--out", type=Path, default=None, help="a file for the results, and to go on from")
     parser.add_argument("--case", type=json.loads, default=None, help=argparse.SUPPRESS)
@@ -133,11 +172,11 @@ def main() -> None:
         print(json.dumps(run(options.case)))
         return
     seeds = range(*map(int, options.seeds.split(":")))
-    steps = lambda name: options.steps or zoo.get(name).preset("small").steps["ngd"]
+    steps = lambda name: options.steps or known(name).steps
     cases = [
         {"problem": name, **variant, "seed": seed, "solver": options.solver, "steps": steps(name)}
         for name in options.problems.split(",")
-        for variant in variants()
+        for variant in variants(options.networks)
         for seed in seeds
     ]
     results = run_all("benchmarks.units", cases, options.jobs, options.out, ALONE)
