@@ -105,7 +105,8 @@ def zoo_page(text: str) -> str:
             cells[3:5] = (f" {int(sizes[name][size]):,} " for size in ("parameters", "rows"))
         if name in first and float(first[name]["stated"]) == preset.error:
             error = ("L² " if norm == "l2" else "") + f"{float(first[name]['error']):.1e}".replace("e-0", "e-")
-            cells[5:8] = (f" {preset.steps['ngd']} ", f" {error} ", f" {float(first[name]['seconds']):.0f} s ")
+            steps = (f"{preset.windows} × " if preset.windows else "") + str(preset.steps["ngd"])
+            cells[5:8] = (f" {steps} ", f" {error} ", f" {float(first[name]['seconds']):.0f} s ")
         lines[i] = "|".join(cells).replace("\0", "\\|")
     return "\n".join(lines)
 
