@@ -156,7 +156,7 @@ def test_other_points_for_validation():
 def test_a_picture_leaves_the_hole_out():
     plate = SQUARE - HOLE
     view = Picture((0.0, 0.0), (1.0, 1.0), ("x", "y"), scalar(None), inside=plate.contains)
-    (panel,) = fields.row(view, {}, "u", "", lambda x: x[0], None)
+    (panel,) = fields.row(view, {}, "u", "", lambda points: points[:, 0], None)
     x, y = np.meshgrid(panel.x, panel.y)
     np.testing.assert_array_equal(np.isnan(panel.values), np.hypot(x - 0.5, y - 0.5) < 0.2 - 1e-9)
 
