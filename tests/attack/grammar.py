@@ -18,6 +18,7 @@ TINY = {
 }  # fmt: skip
 JUNK = ("", " ", "x", "-1", "0", "nan", "inf", "-inf", "1e400", "1.5", "None", "null", "[]", "{}", "ü", "\u0663",
         "a" * 300, "a\nb", "../..", "-", "--", "=", "$HOME", "%s", "0x10", "1_0", "+3", "1e1", "9" * 40)  # fmt: skip
+ENERGIES = ("gross_pitaevskii", "nonlinear_poisson")  # by points
 WRONG_INTEGER = ("abc", "2.5", "nan", "inf", "-3", "1,2", "0x10", "1e400", "none such")
 HUGE = ("1000000000000", "1e18", "9" * 40)
 WRONG_NUMBER = ("abc", "nan", "1,2", "two", "1e", "--", "1/0")
@@ -113,7 +114,7 @@ def together(words: list[str], verdicts: list[bool | None]) -> bool | None:
     if False in verdicts:
         return False
     clash = sum(word in ("--resume", "--force", "--seed", "--seeds", "--preset", "--help") for word in words) > 1
-    settled = {"auto", "published"} <= set(words)  # which form it is, a problem decides; only some have a recipe
+    settled = "published" in words and not {*optimizers.ONE_RECIPE}.isdisjoint(words)
     return None if None in verdicts or clash or settled or "--resume" in words else True
 
 
@@ -124,8 +125,7 @@ def training(chance: random.Random, more: Sequence[str] = (), most: int = 3) -> 
     pieces = [Piece((problem,), True), Piece(("--steps", "1"), True)]
     pieces += [Piece(("--set", f"{name}={TINY[name]}"), True) for name in zoo.get(problem).options if name in TINY]
     if "--optimizer" in more:
-        coupled = "degree" in zoo.get(problem).options  # finite elements, whose rows have no kernel
-        pieces.append(Piece(("--optimizer", optimizer), not (coupled and optimizer == "kernel")))
+        pieces.append(Piece(("--optimizer", optimizer), optimizer not in unsuited(problem)))
     if chance.random() < 0.04:
         wrong = chance.choice(
             ("", "poison3d", "POISSON3D", "registry", "_reference", "../poisson3d", "poisson3d ", "0")
@@ -145,6 +145,13 @@ def training(chance: random.Random, more: Sequence[str] = (), most: int = 3) -> 
         else:
             pieces.append(Piece((chance.choice(FLAGS),), None))
     return pieces
+
+
+def unsuited(problem: str) -> tuple[str, ...]:
+    """The optimizers that have no step for a problem."""
+    if "degree" in zoo.get(problem).options:  # finite elements: their metric couples the rows
+        return ("kernel", "polish")
+    return ("polish",) if problem in ENERGIES else ()
 
 
 def named(piece: Piece) -> str:
