@@ -78,7 +78,7 @@ def solve_many(
     """
     problems, calls = list(problems), Calls(Callbacks(callback, before=1), checkpoint, ended)
     starts = _each(len(problems), keys=keys, params=params, resume=resume)
-    ends = _each(len(problems), steps=_spread(steps, problems), time_limit=_spread(time_limit, problems))
+    ends = _each(len(problems), steps=_one_for_each(steps, problems), time_limit=_one_for_each(time_limit, problems))
     stops = [Stop(target_error, target_loss, limit, patience) for _, limit in ends]
     _check(
         problems, solver, starts, stops, calls, evaluate_every=evaluate_every, group=group, steps=[n for n, _ in ends]
@@ -185,7 +185,7 @@ def _check(
         check_start(problem, place, before, **calls._asdict())
 
 
-def _spread(value: Any, problems: Sequence[Problem]) -> Any:
+def _one_for_each(value: Any, problems: Sequence[Problem]) -> Any:
     """One value a problem where there is one for all."""
     return value if isinstance(value, list | tuple) else [value] * len(problems)
 

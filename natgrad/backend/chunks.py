@@ -51,7 +51,8 @@ def by_columns(fn: Callable[[Array], Array], X: Float[Array, "n m"], most: int) 
 def by_rows(fn: Callable[[Array], Array], X: Float[Array, "m n"], most: int) -> Float[Array, "m k"]:
     """fn of each row, at most so many at a time: in rounds of one size, filled up with zeros.
 
-    `jax.lax.map` would do what remains apart; and sums over devices in a loop must not meet others (`parallel.after`).
+    `jax.lax.map` would do what remains apart. Sums over devices in a loop must not meet others
+    (`parallel.not_before`).
     """
     m = X.shape[0]
     size = even(m, most)

@@ -62,13 +62,13 @@ def shard(problem: PyTree, mesh: Mesh) -> PyTree:
     if mesh_of(problem) is not None:
         raise ValueError("the problem is spread over devices already: shard the one it was made from")
 
-    def spread(part: Any) -> Any:
+    def sharded(part: Any) -> Any:
         if not _per_point(part):
             return _put(part, mesh, PartitionSpec())
         part = jax.tree_util.tree_map_with_path(lambda path, a: _put(_fill(path, a, mesh.size), mesh, _ROWS), part)
         return dataclasses.replace(part, mesh=mesh) if hasattr(part, "mesh") else part
 
-    return jax.tree.map(spread, problem, is_leaf=_per_point)
+    return jax.tree.map(sharded, problem, is_leaf=_per_point)
 
 
 def mesh_of(problem: PyTree) -> Mesh | None:
@@ -115,7 +115,7 @@ def mean(x: PyTree) -> PyTree:
     return jax.lax.pmean(x, AXIS) if inside() else x
 
 
-def after(x: PyTree, known: Float[Array, ""]) -> PyTree:
+def not_before(x: PyTree, known: Float[Array, ""]) -> PyTree:
     """x, not before `known` is.
 
     XLA on CPUs may run two sums over devices at the same time, one of them in a branch or loop, where neither needs the
@@ -133,7 +133,7 @@ def gather(x: Array, rows: int | None = None) -> Array:
     return (jax.lax.all_gather(x, AXIS, tiled=True) if inside() else x)[:rows]
 
 
-def own(x: Array, rows: int, fill: str = "constant") -> Array:
+def own_rows(x: Array, rows: int, fill: str = "constant") -> Array:
     """This device's rows, so many, of an x with the rows of all: what undoes `gather`."""
     x = jnp.pad(x, [(0, count() * rows - x.shape[0])] + [(0, 0)] * (x.ndim - 1), mode=fill)
     return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(AXIS) * rows, rows) if inside() else x
@@ -143,7 +143,7 @@ def on_all_rows(fn: Callable[[Array], Array], x: Array, rows: int) -> Array:
     """fn, which takes `rows` rows to as many, of an x whose rows are spread: column by column, some on each device."""
     local = x.shape[0]
     if not inside() or x.ndim == 1:
-        return own(fn(gather(x, rows)), local)
+        return own_rows(fn(gather(x, rows)), local)
     result = jnp.pad(fn(columns(x)[:rows]), ((0, count() * local - rows), (0, 0)))
     return jax.lax.all_to_all(result, AXIS, split_axis=0, concat_axis=1, tiled=True)[:, : x.shape[1]]
 

@@ -97,14 +97,14 @@ class Combined(Domain):
         near = np.flatnonzero(side.reshape(-1) == 0) if rules.namespace(x) is np else np.arange(x[..., 0].size)
         neighbours = x.reshape(-1, 1, self.dim)[near] + step * _directions(self.dim).astype(x.dtype)
         found = sides(self, neighbours)
-        spread = []
+        both = []
         for some in ((found > 0).any(axis=1), (found < 0).any(axis=1)):
             if rules.namespace(x) is np:
                 whole = np.zeros(x[..., 0].size, bool)
                 whole[near] = some
                 some = whole
-            spread.append(some.reshape(x.shape[:-1]))
-        return side, *spread
+            both.append(some.reshape(x.shape[:-1]))
+        return side, *both
 
     def boundary(
         self, n, *, key=None, rule="monte-carlo", fresh=False, adaptive=None, part: Any = None, **of_part

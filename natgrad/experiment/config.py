@@ -249,7 +249,7 @@ def _budget(memory: str | None, problem: Problem, share: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class Spread:
+class ShardedEvolution:
     """An evolution equation whose windows are spread over devices."""
 
     evolution: Evolution
@@ -273,7 +273,7 @@ def _build(config: Config, record: dict[str, Any], mesh: Any) -> tuple[Callable 
         evolution = benchmark.marched()(keys(config.seed).problem, **options)
         first = course(evolution, record["windows"], record["steps"], None, None).next([])
         assert first is not None
-        return evolution if mesh is None else Spread(evolution, mesh), first.build(None)
+        return evolution if mesh is None else ShardedEvolution(evolution, mesh), first.build(None)
     except (ValueError, TypeError, ZeroDivisionError) as error:
         reason = (str(error).strip() or repr(error)).splitlines()[0]
         given = f" with {', '.join(config.settings)}" if config.settings else ""

@@ -17,7 +17,7 @@ from natgrad.gramian.choose import STRATEGIES, choose
 from natgrad.gramian.linearized import Linearized as Linearized
 from natgrad.gramian.neighbours import NeighbourBatches as NeighbourBatches
 from natgrad.gramian.scaled import Scaled as Scaled
-from natgrad.gramian.spread import Spread as Spread
+from natgrad.gramian.sharded import Sharded as Sharded
 from natgrad.gramian.stored import StoredJacobian as StoredJacobian
 from natgrad.problem import Problem
 from natgrad.problem.base import check_params
@@ -72,7 +72,7 @@ def gramian(
     check_params(problem, params)
     if mesh_of(problem) is not None and not inside():
         build = Strategy(strategy, batch, memory)
-        return Spread(problem=problem, params=params, build=build, reason=f"{strategy}, on several devices")
+        return Sharded(problem=problem, params=params, build=build, reason=f"{strategy}, on several devices")
     name, batch, reason = choose(problem, strategy, batch, memory)
     if name == "jacobian":
         return StoredJacobian(problem, params, reason)

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.backend import tuning
 from natgrad.backend.chunks import by_columns, by_rows, jacobian
-from natgrad.backend.parallel import after, inside, mean, total
+from natgrad.backend.parallel import inside, mean, not_before, total
 from natgrad.linalg import Sums, TestMatrix, nystrom_factor, transposed
 from natgrad.problem import Features, Problem
 
@@ -66,7 +66,7 @@ class Gramian(eqx.Module):
         rows = self.push_many(omega)
         C, coupling = transposed(rows), self.problem.coupling(self.params)
         D = C if coupling is None else transposed(coupling.apply(rows))
-        return nystrom_factor(C, D, self.pull_many, Sums(total, after, inside()))
+        return nystrom_factor(C, D, self.pull_many, Sums(total, not_before, inside()))
 
     def push_many(self, omega: TestMatrix) -> Float[Array, "rows m"]:
         """A Ω."""

@@ -18,8 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.backend import tuning
-from natgrad.backend.parallel import count, gather, total
-from natgrad.backend.parallel import own as own_rows
+from natgrad.backend.parallel import count, gather, own_rows, total
 from natgrad.gramian.base import Gramian, feature_values, pull, weighted_jacobian
 from natgrad.linalg import cross, matmul
 from natgrad.problem import Coupling, Problem

@@ -29,7 +29,7 @@ class Sums(NamedTuple):
     """How sums are made over columns of which several devices have some each, by what knows of devices."""
 
     total: Callable[[Array], Array]  # what all of them have together
-    after: Callable[[Array, Array], Array]  # its first argument, not before the second is known
+    not_before: Callable[[Array, Array], Array]  # its first argument, not before the second is known
     several: bool  # then sums come one at a time, and none in a branch
 
 
@@ -56,7 +56,7 @@ def nystrom_factor(
     identity = lambda: sums.total(matmul(E if C is D else matmul(first, C), E.T))
     if sums.several:
         found = identity()
-        return matmul(whiten(found)[1], times(sums.after(E, found[0, 0])))
+        return matmul(whiten(found)[1], times(sums.not_before(E, found[0, 0])))
     F = times(E)
     if not _worth_mending(F.shape[0], E.shape[1], F.shape[1]):
         return F

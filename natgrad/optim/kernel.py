@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int
 
 from natgrad.backend import tuning
 from natgrad.backend.chunks import by_columns, by_rows
-from natgrad.backend.parallel import after, count, gather, inside, own
+from natgrad.backend.parallel import count, gather, inside, not_before, own_rows
 from natgrad.gramian import Gramian
 from natgrad.linalg import Sums, TestMatrix, nystrom_factor
 from natgrad.optim.direction import Direct, Direction, Solve, System, scaled
@@ -50,7 +50,7 @@ class RowKernel(eqx.Module):
 
     def lift(self, c: Float[Array, " q"]) -> Float[Array, " p"]:
         """S² Aᵀ c."""
-        pulled = self.gramian.pull(own(c, self.size // count()))
+        pulled = self.gramian.pull(own_rows(c, self.size // count()))
         return pulled if self.squares is None else self.squares * pulled
 
     def mv(self, c: Float[Array, " q"]) -> Float[Array, " q"]:
@@ -63,7 +63,8 @@ class RowKernel(eqx.Module):
         """As `Gramian.factor`, with S Aᵀ in the place of A."""
         C = by_rows(self.lift, omega.matrix().T, tuning.KERNEL_VECTORS)
         push = lambda E: by_rows(self.push, E, tuning.KERNEL_VECTORS)
-        sums = Sums(lambda K: K, after, inside())  # all rows are on every device; those of A in the products are not
+        # All rows are on every device; those of A in the products are not.
+        sums = Sums(lambda K: K, not_before, inside())
         return nystrom_factor(C if self.squares is None else C / self.squares, C, push, sums)
 
     def diagonal(self) -> Float[Array, " q"]:

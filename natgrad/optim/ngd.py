@@ -29,7 +29,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad.backend import host
-from natgrad.backend.parallel import after, everywhere
+from natgrad.backend.parallel import everywhere, not_before
 from natgrad.gramian import Gramian, gramian
 from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
 from natgrad.optim.direction import PCG, Direction, System
@@ -148,7 +148,7 @@ class NaturalGradient(Checked):
 
         seen = lambda largest: Seen(largest, loss, norm, state.iteration)
         mu = lambda largest: damping.mu(state.damping, seen(largest))
-        system, inner = direction.prepare(G, mu, after(state.direction, norm + loss), sub, state.iteration)
+        system, inner = direction.prepare(G, mu, not_before(state.direction, norm + loss), sub, state.iteration)
         shift = self.momentum * state.moved if self.momentum else None
         solve = system.solve(gradient, state.previous, rows=problem.covector(params), shift=shift)
         v = _descent(solve.x, gradient, system)

@@ -12,7 +12,7 @@ import jax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from natgrad import linalg
-from natgrad.backend.parallel import after
+from natgrad.backend.parallel import not_before
 from natgrad.gramian import Gramian
 from natgrad.linalg import power_method, rpcholesky, rpcholesky_preconditioner
 from natgrad.options import Count, Positive
@@ -65,8 +65,8 @@ class RPCholesky(Ranked):
 def largest_eigenvalue(
     gramian: Gramian, key: PRNGKeyArray, iterations: int, known: Float[Array, " p"]
 ) -> Float[Array, ""]:
-    """λ̂₁ by the power method, not begun before `known` is (see `parallel.after`)."""
-    vector = after(jax.random.normal(key, (gramian.size,), gramian.dtype), known[0])
+    """λ̂₁ by the power method, not begun before `known` is (see `parallel.not_before`)."""
+    vector = not_before(jax.random.normal(key, (gramian.size,), gramian.dtype), known[0])
     return power_method(gramian.mv, vector, iterations=iterations)
 
 

@@ -75,7 +75,7 @@ class Features(eqx.Module):
 
     def moved(self, points: Placed, weight: Float[Array, ""] | float = 1.0) -> "Features":
         """The block at other points, which stay; `weight` multiplies their weights."""
-        here = points.own(self.num_points)
+        here = points.own_rows(self.num_points)
         return dataclasses.replace(self, inputs=here.inputs, weights=weight * here.weights, moves=None)
 
     def at(self, u: Network, frozen: Network, inputs: tuple[Array, ...], parts: int = 1) -> Float[Array, "n k"]:

@@ -71,7 +71,7 @@ class Energy(eqx.Module):
 
     def moved(self, points: Placed) -> "Energy":
         """The block at other points, which stay."""
-        here = points.own(len(self.points))
+        here = points.own_rows(len(self.points))
         x, *data = here.inputs
         return eqx.tree_at(lambda e: (e.points, e.data), self, (Points(x, here.weights), tuple(data)))
 

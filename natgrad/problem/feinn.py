@@ -23,7 +23,7 @@ import scipy
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.backend import host
-from natgrad.backend.parallel import everywhere, gather, own
+from natgrad.backend.parallel import everywhere, gather, own_rows
 from natgrad.backend.programs import Program
 from natgrad.fem import STIFFNESS, BaseSpace, FEErrors, Form, Operator
 from natgrad.fem.base import sum_cells
@@ -227,7 +227,7 @@ class FEINNEnergy(FEINN):
         slope = self.form.apply(P) - self.load
         if self.term is not None:
             slope += self.term.slope(self.lifting.at[self.free].set(P))[self.free]
-        return own(slope, self.features[0].num_points)
+        return own_rows(slope, self.features[0].num_points)
 
     def coupling(self, params: PyTree) -> Coupling:
         metric = self.metric
@@ -313,7 +313,7 @@ class FEINNLeastSquares(FEINN):
     def covector(self, params: PyTree) -> Float[Array, " n"]:
         """Aᵀ R⁻¹ (AP − b)."""
         slope = self.form.apply_transpose(self.riesz.apply(self.residual(params)))
-        return own(slope, self.features[0].num_points)
+        return own_rows(slope, self.features[0].num_points)
 
     def coupling(self, params: PyTree) -> Coupling:
         return Coupling(self.metric, self.graph)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from natgrad.backend.parallel import gather, own
+from natgrad.backend.parallel import gather, own_rows
 from natgrad.domains import ByResidual, Points
 from natgrad.domains.pieces import Drawn
 
@@ -29,9 +29,9 @@ class Placed(eqx.Module):
     inputs: tuple[Array, ...]
     weights: Float[Array, " n"]
 
-    def own(self, rows: int) -> "Placed":
+    def own_rows(self, rows: int) -> "Placed":
         """This device's share, so many rows."""
-        return Placed(tuple(own(a, rows, fill="edge") for a in self.inputs), own(self.weights, rows))
+        return Placed(tuple(own_rows(a, rows, fill="edge") for a in self.inputs), own_rows(self.weights, rows))
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Moves:
         keys = jax.random.split(key, len(self.parts))
         moved = []
         for part, end, sub in zip(self.parts, ends, keys, strict=True):
-            own = jax.tree.map(lambda a, start=end - part.count, end=end: a[start:end], now)
-            moved.append(self._part(part, own, sub, iteration, score))
+            piece = jax.tree.map(lambda a, start=end - part.count, end=end: a[start:end], now)
+            moved.append(self._part(part, piece, sub, iteration, score))
         return jax.tree.map(lambda *parts: jnp.concatenate(parts), *moved)
 
     def _part(self, part: Drawn, now: Placed, key: PRNGKeyArray, iteration: Int[Array, ""], score: Score) -> Placed:

@@ -274,7 +274,7 @@ def _called(course: Course, one: Ended) -> str:
     return f"{course.name} {next(iter(one.stage.told.values())):.6g}"
 
 
-def spread(steps: Any, count: int) -> tuple[int, ...]:
+def steps_per_stage(steps: Any, count: int) -> tuple[int, ...]:
     """The steps of each stage, of one number for all or one for each."""
     known = tuple(steps) if isinstance(steps, list | tuple) else (steps,) * count
     if len(known) != count:

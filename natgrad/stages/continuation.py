@@ -11,7 +11,7 @@ from natgrad.callbacks import Callback, Callbacks
 from natgrad.history import Solution
 from natgrad.problem import Problem
 from natgrad.solve import check_start
-from natgrad.stages.chain import Calls, Chain, Ended, Limits, Record, Stage, spread
+from natgrad.stages.chain import Calls, Chain, Ended, Limits, Record, Stage, steps_per_stage
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def continuation(
     known = check_values(values)
     check_start(None, resume and params, resume, checkpoint=checkpoint, ended=ended)  # type: ignore[arg-type]
     chain = Chain(
-        Values(problem_of, known, spread(steps, len(known))), solver, key,
+        Values(problem_of, known, steps_per_stage(steps, len(known))), solver, key,
         Limits(evaluate_every, target_error, target_loss, time_limit, patience),
         Calls(Callbacks(callback), checkpoint, ended), progress, memory, group, cache,
     )  # fmt: skip

@@ -19,7 +19,7 @@ import numpy as np
 from natgrad.options import Positive, check
 from natgrad.problem import Windows
 from natgrad.problem.evolution import check_interval
-from natgrad.stages.chain import Ended, Record, Stage, spread
+from natgrad.stages.chain import Ended, Record, Stage, steps_per_stage
 
 FIRST, SHORTEST = 1 / 4, 1 / 1024  # of the total
 TOLERANCE, EASY = 1e-6, 1e-3
@@ -136,17 +136,17 @@ def course(
             raise ValueError("times says where the windows are, and interval does too: leave interval out")
         known = check_times(times)
         _within(known, getattr(problem, "interval", None))
-        return Given(problem, known, spread(steps, len(known) - 1))
+        return Given(problem, known, steps_per_stage(steps, len(known) - 1))
     if (interval := getattr(problem, "interval", None) if interval is None else interval) is None:
         raise ValueError(f"times={times!r} needs the total time: give interval=(start, end)")
     start, end = check_interval(interval)
     if isinstance(times, str):
         if tolerance is not None:
             check("tolerance", tolerance, Positive)
-        return Auto(problem, (start, end), spread(steps, 1)[0], TOLERANCE if tolerance is None else tolerance)
+        return Auto(problem, (start, end), steps_per_stage(steps, 1)[0], TOLERANCE if tolerance is None else tolerance)
     if isinstance(times, bool) or not 1 <= times <= MOST:
         raise ValueError(f"the number of windows must be an integer from 1 to {MOST}, got {times!r}")
-    return Given(problem, check_times(np.linspace(start, end, times + 1)), spread(steps, int(times)))
+    return Given(problem, check_times(np.linspace(start, end, times + 1)), steps_per_stage(steps, int(times)))
 
 
 def parse_times(text: str) -> int | str | list[float]:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from natgrad.linalg import Spread, damped_rows
+from natgrad.linalg import RowExchange, damped_rows
 
 
 def matrix(q, p, smallest, seed=0):
@@ -55,7 +55,7 @@ def test_rows_of_several_devices_are_those_of_one(rows):
     def device(A, b):
         own = lambda x, rows: jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index("d") * rows, rows)
         gather = lambda x: jax.lax.all_gather(x, "d", tiled=True)
-        return damped_rows(A, mu, Spread(gather, own, lambda x: jax.lax.psum(x, "d"))).solve(b)
+        return damped_rows(A, mu, RowExchange(gather, own, lambda x: jax.lax.psum(x, "d"))).solve(b)
 
     found = jax.vmap(device, axis_name="d")(A.reshape(4, rows, 12), b.reshape(4, rows))
     alone = damped_rows(A, mu).solve(b)

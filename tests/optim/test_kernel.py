@@ -125,7 +125,7 @@ def test_wrong_options_are_refused():
 
 @pytest.mark.slow
 def test_it_trains_as_far_as_conjugate_gradients():
-    """In exact arithmetic the two are one method, for a μ that follows from the loss alone: they start and end alike."""
+    """In exact arithmetic both are one method, where μ follows from the loss alone: they start and end alike."""
     problem = poisson(points=30, boundary=12, width=8)
     assert problem.num_rows < problem.num_parameters
     rule = ng.damping.LossPower()

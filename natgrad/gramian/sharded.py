@@ -1,4 +1,4 @@
-"""The Gramian of a problem whose points are spread over devices, seen from outside: every product runs on all of them.
+"""The Gramian of a sharded problem, seen from outside: every product runs on all of them.
 
 Within a step (`natgrad.backend.parallel.everywhere`) the strategies do this themselves, with what they stored; here
 each product builds the strategy anew.
@@ -23,14 +23,14 @@ def _product(build: Callable[..., Gramian], method: str, problem: Problem, param
     return everywhere(call, problem, params, *args)
 
 
-class Spread(Gramian):
+class Sharded(Gramian):
     """G of a sharded problem; `build(problem, params)` is the strategy on the points of one device."""
 
     problem: Problem
     params: PyTree
     build: Callable[..., Gramian] = eqx.field(static=True)
     reason: str = eqx.field(static=True)
-    strategy: ClassVar[str] = "spread"
+    strategy: ClassVar[str] = "sharded"
 
     def _call(self, method: str, *args: Any) -> Array:
         return _product(self.build, method, self.problem, self.params, *args)
