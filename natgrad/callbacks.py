@@ -54,15 +54,15 @@ class Callbacks:
 
     def __call__(self, *given: Any) -> str | None:
         """The status of a run that is to end, from the first who wishes it; everybody is told. `now` is given last."""
-        told = [one(*(given if wants else given[:-1])) for one, wants in self.each]
-        wish = next((word for word in told if word), None)
+        wishes = [one(*(given if wants else given[:-1])) for one, wants in self.each]
+        wish = next((word for word in wishes if word), None)
         return wish if wish is None or isinstance(wish, str) else "callback"
 
     def ended(self, solution: Any) -> None:
         """Tells those who want to know."""
         for one, _ in self.each:
-            if callable(told := getattr(one, "ended", None)):
-                told(solution)
+            if callable(listener := getattr(one, "ended", None)):
+                listener(solution)
 
 
 def _required(function: Callback) -> int:

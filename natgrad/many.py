@@ -14,7 +14,7 @@ from natgrad.batch import check_alike as check_alike
 from natgrad.callbacks import Callback, Callbacks
 from natgrad.gramian.choose import available_memory
 from natgrad.history import Solution
-from natgrad.options import size
+from natgrad.options import parse_bytes
 from natgrad.problem import Problem
 from natgrad.progress import Progress
 from natgrad.solve import begin, check, check_start, compile_programs, planned_for, train
@@ -128,7 +128,7 @@ def _at_once(runs: Sequence[Training], calls: Calls, progress: bool, group: int 
             pace = None
             while moving := [index for index, run in enumerate(runs) if run.left]:
                 pace = _round(batch, runs, pace, calls.callback, display)
-                _settle(batch, runs)
+                _take_cut_steps_again(batch, runs)
                 for index in moving:
                     if calls.checkpoint is not None and not runs[index].status:
                         calls.checkpoint(index, *runs[index].ahead)
@@ -137,7 +137,7 @@ def _at_once(runs: Sequence[Training], calls: Calls, progress: bool, group: int 
         except KeyboardInterrupt:
             for run in runs:
                 run.status = run.status if run.status or not run.left else "interrupted"
-        _settle(batch, runs)
+        _take_cut_steps_again(batch, runs)
         for index in sorted({*range(len(runs))} - {*solutions}):
             solutions[index] = calls.close(index, runs[index])
         display.finish(solutions[0].status, runs[0].records, solutions[0].diagnosis)
@@ -161,13 +161,13 @@ def _round(batch: Batch, runs: Sequence[Training], pace: float | None, hear: Cal
     return seconds / max(counts)
 
 
-def _settle(batch: Batch | None, runs: Sequence[Training]) -> None:
+def _take_cut_steps_again(batch: Batch | None, runs: Sequence[Training]) -> None:
     """Takes the steps again that count, of problems that were stopped amid a group."""
     cuts = [run.cut for run in runs]
     if batch is not None and any(cuts):
         for run, cut, place in zip(runs, cuts, batch.again(cuts), strict=True):
             if cut:
-                run.settle(place)
+                run.move_to(place)
 
 
 def _check(
@@ -203,4 +203,4 @@ def _each(count: int, **given: Any) -> list[tuple[Any, ...]]:
 def _share(solver: Any, memory: int | float | str | None, count: int) -> int:
     """The bytes that each of so many problems may take."""
     own = getattr(solver, "memory", None) if memory is None else memory
-    return (available_memory() if own is None else size("memory", own)) // count
+    return (available_memory() if own is None else parse_bytes("memory", own)) // count

@@ -171,10 +171,10 @@ def table(owner: type | Callable, name: str | None = None) -> str:
 
 def budget(value: Bytes | None) -> int | None:
     """The converter of a field `memory`: a text becomes a number."""
-    return None if value is None else size("memory", value)
+    return None if value is None else parse_bytes("memory", value)
 
 
-def size(name: str, value: float | str) -> int:
+def parse_bytes(name: str, value: float | str) -> int:
     """Bytes: `8GB`, `500 MB`, `1e9`, or the number itself."""
     if not isinstance(value, str):
         check(name, value, Positive)

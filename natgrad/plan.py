@@ -26,7 +26,7 @@ import jax
 
 from natgrad.gramian.base import most_at_a_time, weighted_features
 from natgrad.gramian.choose import available_memory, choose, local_rows, size_in_words
-from natgrad.options import size
+from natgrad.options import parse_bytes
 from natgrad.problem import Problem
 
 MATRICES = 6  # arrays of p×p (or q×q) at the peak of a step that factors one
@@ -43,21 +43,21 @@ def plan(solver: Any, problem: Problem, memory: float | str | None = None) -> An
     """
     if not hasattr(solver, "direction"):
         if hasattr(solver, "held"):
-            budget = available_memory() if memory is None else size("memory", memory)
+            budget = available_memory() if memory is None else parse_bytes("memory", memory)
             _check(solver.held(problem), budget, "factoring the rows of the Jacobian", "ng.NystromNGD(), say")
         if hasattr(solver, "resolve"):
             return plan(solver.resolve(problem), problem, memory)
         if hasattr(solver, "solver"):
             return dataclasses.replace(solver, solver=plan(solver.solver, problem, memory))
         if squares := getattr(solver, "squares", 0):
-            p, budget = problem.num_parameters, available_memory() if memory is None else size("memory", memory)
+            p, budget = problem.num_parameters, available_memory() if memory is None else parse_bytes("memory", memory)
             _check(squares * p * p * problem.dtype.itemsize, budget, f"the {p}×{p} matrix of this method", "L-BFGS")
         return solver
     decided = resolved(solver, problem)
     if memory is None and concrete(solver) and decided == solver:
         return solver
     memory = solver.memory if memory is None else memory
-    budget = available_memory() if memory is None else size("memory", memory)
+    budget = available_memory() if memory is None else parse_bytes("memory", memory)
     return fitted(decided, problem, budget)
 
 

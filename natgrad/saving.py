@@ -70,7 +70,7 @@ def load_solution(path: Path | str, problem: Problem | None = None, solver: Any 
     if problem is not None and solver is not None:
         check(problem, solver)
     more = f"give what made it, ng.load_solution({str(path)!r}, problem"
-    told, origin, records = (saved.get(name) for name in ("told", "origin", "records"))
+    others, origin, records = (saved.get(name) for name in ("told", "origin", "records"))
     if problem is None:
         params, u = (saved.get(name, f"{more})") for name in ("params", "u"))
     else:
@@ -82,4 +82,4 @@ def load_solution(path: Path | str, problem: Problem | None = None, solver: Any 
         start = planned_for(problem, solver, None).init(problem, problem.params, host.key(host.SOLVER))
         state, before = saved.state(start), saved.get("solver", otherwise=solver)
     origin = None if origin is None else dataclasses.replace(origin, solver=before)
-    return Solution(u=u, params=params, state=state, history=History(records), origin=origin, **told)
+    return Solution(u=u, params=params, state=state, history=History(records), origin=origin, **others)

@@ -16,7 +16,7 @@ from natgrad.history import History as History
 from natgrad.history import Solution
 from natgrad.history import evaluated as evaluated
 from natgrad.optim.resample import complete
-from natgrad.options import Count, size
+from natgrad.options import Count, parse_bytes
 from natgrad.options import check as check_option
 from natgrad.plan import plan
 from natgrad.problem import Problem
@@ -95,7 +95,7 @@ def solve(
 
 def planned_for(problem: Problem, solver: Any, memory: int | float | str | None) -> Any:
     """The solver with nothing left open."""
-    return complete(plan(solver, problem, None if memory is None else size("memory", memory)), problem)
+    return complete(plan(solver, problem, None if memory is None else parse_bytes("memory", memory)), problem)
 
 
 def begin(
@@ -144,7 +144,7 @@ def train(
     except KeyboardInterrupt:
         run.status = "interrupted"
     if run.cut and stepper is not None:
-        run.settle(stepper(run.behind, run.cut)[0])
+        run.move_to(stepper(run.behind, run.cut)[0])
     return stepper
 
 

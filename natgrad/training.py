@@ -32,8 +32,8 @@ Record = dict[str, Any]
 class Training:
     """A run of `solver` on `problem`, `steps` further from `place`, with the records of the steps before.
 
-    Of several stages it is one: there were `offset` steps before its own, the clock stands at `clock`, and `told` is
-    in each of its records.
+    Of several stages it is one: there were `offset` steps before its own, the clock stands at `clock`, and each
+    of its records has its `labels`.
     After a group of steps `ahead` is where it ended, and `behind` where it began, after the step `start`.
     """
 
@@ -51,10 +51,10 @@ class Training:
         cache: bool = True,
         offset: int = 0,
         clock: float = 0.0,
-        told: Mapping[str, Any] | None = None,
+        labels: Mapping[str, Any] | None = None,
     ):
         self.problem, self.solver, self.stop, self.origin = problem, solver, stop, origin
-        self.offset, self.told = offset, dict(told or {})
+        self.offset, self.labels = offset, dict(labels or {})
         params, state = jax.tree.map(without_weak_types, place)
         self.behind = self.ahead = params, state
         self.records, self.start, self.count = records, len(records), 0
@@ -99,7 +99,7 @@ class Training:
             step, self.clock = self.start + number, end - (self.count - number) * pace
             seen = self.evaluate(*ahead, self.loss) if self._due(step) else NOTHING
             record = {"step": self.offset + step, "time": self.clock, "loss": self.loss, "errors": {}, **seen, **report}
-            record |= self.told
+            record |= self.labels
             self.records.append(record)
             self.status = self.stop(self.records, self.clock - self.begun)
             yield record
@@ -121,7 +121,7 @@ class Training:
         """Whether a step is evaluated, and then the last of its call."""
         return step % self.every == 0 or step == self.last
 
-    def settle(self, place: Place) -> None:
+    def move_to(self, place: Place) -> None:
         """Says where the last record left a training that was cut."""
         self.ahead, self.count = place, self.done - self.start
 
@@ -160,7 +160,7 @@ class Evaluation:
         self.problem, self.cache = problem, cache
 
         def both(problem: Problem, params: PyTree, state: PyTree) -> Any:
-            return problem.errors(params), present(problem, state).validate(params) | problem.size(params)
+            return problem.errors(params), present(problem, state).validate(params) | problem.solution_size(params)
 
         some = problem.norms is not None or problem.validated
         self.program = self._program(both, params, state) if some else None

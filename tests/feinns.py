@@ -16,7 +16,7 @@ def network(width: int = 5, seed: int = 0):
 
 def square(general: bool = False, cells: int = 3, degree: int = 2):
     space = ng.fem.rectangle((cells, cells + 1), degree=degree)
-    return space.general() if general else space
+    return space.on_skfem_mesh() if general else space
 
 
 def triangles(degree: int = 2):

@@ -161,4 +161,4 @@ def test_an_unknown_number_is_no_field_whose_size_is_watched():
     problem = ng.LeastSquares(net, a=ng.Residual(lambda net, x: net.u(x) - 1 + net.nu.value - 1, X))
     new = ng.Fields(u=NET, nu=ng.Unknown(1.0, positive=True))
     params = ng.LeastSquares(new, a=ng.Residual(VALUE, X)).params
-    np.testing.assert_allclose(problem.size(params)["size"], 1.0)
+    np.testing.assert_allclose(problem.solution_size(params)["size"], 1.0)

@@ -45,10 +45,10 @@ def join() -> None:
     except ValueError:  # JAX found nothing to go by
         raise ValueError(_nothing()) from None
     except Exception as error:  # whatever a launcher's own library raises
-        told = " ".join(str(error).split())
-        if "before any JAX" in told:
+        reason = " ".join(str(error).split())
+        if "before any JAX" in reason:
             raise ValueError("the processes must join before all other use of JAX, and it was used already") from None
-        raise ValueError(f"the processes cannot join: {told}") from None
+        raise ValueError(f"the processes cannot join: {reason}") from None
 
 
 def _initialize(**how: Any) -> None:

@@ -159,7 +159,7 @@ def combine(operation: str, a: Any, b: Any) -> Domain:
     if a.cylinder is None and b.cylinder is None:
         return Combined(operation, a, b)
     if type(a) is type(b) and a.cylinder == b.cylinder:
-        return a.over(combine(operation, a.base, b.base))
+        return a.on_base(combine(operation, a.base, b.base))
     raise ValueError(f"{operation} takes cylinders over the same interval or parameters: combine their bases first")
 
 

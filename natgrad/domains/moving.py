@@ -47,11 +47,11 @@ def policy(fresh: bool, adaptive: ByResidual | None, rule: str, dim: int) -> Pol
         raise ValueError(f"adaptive takes a rule such as ng.ByResidual(), got {adaptive!r}")
     if not fresh and adaptive is None:
         return None
-    told = "fresh" if fresh else "adaptive"
+    name = "fresh" if fresh else "adaptive"
     if fresh and adaptive is not None:
         raise ValueError("points are either fresh at every step or adaptive: leave one of them out")
     if dim == 0:
-        raise ValueError(f"a set of single points has no others: leave {told} out")
+        raise ValueError(f"a set of single points has no others: leave {name} out")
     if rule == "gauss":
-        raise ValueError(f"a Gauss rule has no other points, and {told} ones take rule='monte-carlo' or 'sobol'")
+        raise ValueError(f"a Gauss rule has no other points, and {name} ones take rule='monte-carlo' or 'sobol'")
     return adaptive or True

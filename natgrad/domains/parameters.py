@@ -89,7 +89,7 @@ class Parametric(Domain):
     def cylinder(self):
         return self.parameters
 
-    def over(self, base: Domain) -> Parametric:
+    def on_base(self, base: Domain) -> Parametric:
         """The same family over another base."""
         return Parametric(base, self.parameters)
 

@@ -136,7 +136,7 @@ class SpaceTime(Domain):
     def base(self) -> Domain:
         return self.space
 
-    def over(self, base: Domain) -> SpaceTime:
+    def on_base(self, base: Domain) -> SpaceTime:
         """The cylinder of the same time over another base."""
         return SpaceTime(self.time, base)
 

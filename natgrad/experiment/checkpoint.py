@@ -110,20 +110,20 @@ def load(path: Path, fingerprint: str, like: Like) -> Checkpoint:
     """A checkpoint with the structure of `like(header)`; ValueError, in one line, where it is damaged or of another
     run."""
     header, arrays = _open(path, fingerprint)
-    told = {name: header[name] for name in ("step", "time", "status", "history")}
-    return Checkpoint(**told, tree=container.fit(path.name, arrays, like(header)))
+    fields = {name: header[name] for name in ("step", "time", "status", "history")}
+    return Checkpoint(**fields, tree=container.fill_tree(path.name, arrays, like(header)))
 
 
 def load_first(path: Path, fingerprint: str, like: Like) -> PyTree:
     """The first part alone of the tree that was saved: of (parameters, state) the parameters."""
     header, arrays = _open(path, fingerprint)
     tree = like(header)
-    return container.fit(path.name, arrays[: len(jax.tree.leaves(tree))], tree)
+    return container.fill_tree(path.name, arrays[: len(jax.tree.leaves(tree))], tree)
 
 
 def unpack(payload: bytes | memoryview, like: PyTree) -> PyTree:
     """What `pack` made a tree of the structure of `like` into."""
-    return container.fit("checkpoint", container.unpack(payload), like)
+    return container.fill_tree("checkpoint", container.unpack(payload), like)
 
 
 def read(path: Path) -> tuple[dict[str, Any], bytes]:

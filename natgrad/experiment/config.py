@@ -21,7 +21,7 @@ from natgrad.experiment import optimizers
 from natgrad.experiment.settings import parse, split
 from natgrad.gramian.choose import available_memory, size_in_words
 from natgrad.optim.resample import complete
-from natgrad.options import size
+from natgrad.options import parse_bytes
 from natgrad.problem import Evolution, Problem
 from natgrad.stages.times import course, parse_times
 from natgrad.storage.files import plain
@@ -241,7 +241,7 @@ def _budget(memory: str | None, problem: Problem, share: int) -> int | None:
         return None if share == 1 else available_memory() // share
     arrays = [leaf for leaf in jax.tree.leaves(problem) if isinstance(leaf, jax.Array)]
     held = sum(shard.data.nbytes for array in arrays for shard in array.addressable_shards[:1])
-    budget = size("--memory", memory) // share
+    budget = parse_bytes("--memory", memory) // share
     if held >= budget:
         runs = f" for each of {share} runs" if share > 1 else ""
         raise ValueError(f"--memory {memory} is{runs} less than the problem's own arrays, {size_in_words(held)}")

@@ -47,29 +47,29 @@ class Live(Run):
 
 
 class Follower:
-    """One run folder. `look` reads on; `run` is what there is, or `wrong` says in a line why there is nothing."""
+    """One run folder. `refresh` reads on; `run` is what there is, or `why_unreadable` says it in a line."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.run: Live | None = None
-        self.wrong = ""
+        self.why_unreadable = ""
         self.standing = ""
         self._forget()
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Whether anything has changed."""
-        before = self.run, self.wrong, self.standing
+        before = self.run, self.why_unreadable, self.standing
         try:
             owned = owner(self.folder)  # before the result, which a run writes before it lets go of the folder
             config, result = config_of(self.folder), result_of(self.folder)
             moved = self._read_on()
             if self.run is None or moved or (config, result) != (self.run.config, self.run.result):
                 self.run = Live(self.folder, config, result, self.last, self.columns)
-            self.standing, self.wrong = result.get("status") or standing(owned, self._age()), ""
+            self.standing, self.why_unreadable = result.get("status") or standing(owned, self._age()), ""
         except (ValueError, OSError) as error:
             self._forget()
-            self.run, self.wrong, self.standing = None, " ".join(str(error).split()), "unreadable"
-        return before[0] is not self.run or before[1:] != (self.wrong, self.standing)
+            self.run, self.why_unreadable, self.standing = None, " ".join(str(error).split()), "unreadable"
+        return before[0] is not self.run or before[1:] != (self.why_unreadable, self.standing)
 
     def _forget(self) -> None:
         self.end, self.tail = 0, b""  # how far it was read, and the last line up to there

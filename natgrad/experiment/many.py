@@ -57,7 +57,7 @@ def train_all(
 ) -> list[dict[str, Any]]:
     """The results of all runs; every folder is checked before the first run starts. An interruption ends the series."""
     for config, folder in zip(configs, folders, strict=True):
-        by_first(partial(_look, folder, resume, force))
+        by_first(partial(_check_folder, folder, resume, force))
         resolve(config, {})
     return [*_train(configs, folders, [resume] * len(configs), force, quiet, plots, log)]
 
@@ -98,12 +98,12 @@ def train_missing(
     """As `train_all`, but runs that exist are used as they are, and unfinished ones are finished."""
     modes = [not force and _exists(config, folder) for config, folder in zip(configs, folders, strict=True)]
     for config, folder, resume in zip(configs, folders, modes, strict=True):
-        _look(folder, resume, force)
+        _check_folder(folder, resume, force)
         resolve(config, {})  # a mistake in the last of many runs should not wait for its turn
     return [*_train(configs, folders, modes, force, quiet, plots)]
 
 
-def _look(folder: Path, resume: bool, force: bool) -> dict[str, Any] | None:
+def _check_folder(folder: Path, resume: bool, force: bool) -> dict[str, Any] | None:
     """The config of the run to go on with; ValueError where the folder is not to be used."""
     return begun(Folder.open(folder, "run", proven if resume else None), resume, force, lambda text: None)
 
@@ -113,7 +113,7 @@ def _exists(config: Config, folder: Path) -> bool:
     home = Folder.open(folder, "run")
     if not any(home.has(name) for name in home.files):
         return False
-    known = _look(folder, True, False) or {}
+    known = _check_folder(folder, True, False) or {}
     record = asked(config) | {"dtype": known.get("dtype")}
     found = difference(record, known)
     if not found and record["steps"] < known.get("steps", 0):

@@ -78,8 +78,8 @@ def run_together(
     trackers = {Path(folder): by_names(log, Path(folder)) for folder in folders}
     with ExitStack() as stack:
         found = [
-            look(stack, config, Path(folder), share, resume, force, *told)
-            for config, folder, told in zip(configs, folders, tell, strict=True)
+            lock_and_check(stack, config, Path(folder), share, resume, force, *speak)
+            for config, folder, speak in zip(configs, folders, tell, strict=True)
         ]
         left = [one for one in found if one.result is None]
         check_together([one for one in left if not one.complete])
@@ -125,10 +125,10 @@ class Found:
         """Whether nothing is left to do but to write the result."""
         if self.start is None or self.prepared.evolution is not None:  # of windows the march knows
             return False
-        return over(self.start, self.prepared.record, self.known)
+        return nothing_left(self.start, self.prepared.record, self.known)
 
 
-def look(
+def lock_and_check(
     stack: ExitStack, config: Config, folder: Path, share: int, resume: bool, force: bool, say: Say, warn: Say
 ) -> Found:
     """Locks a folder and checks all of a run; one that is finished comes with its result."""
@@ -226,7 +226,7 @@ def finished(folder: Path, record: dict[str, Any], known: dict[str, Any], warn: 
     """The result of a run that has nothing left to do; a result.json that cannot be it is told, and made anew."""
     try:
         result = result_of(folder)
-        if not result or not over(SimpleNamespace(**result), record, known):
+        if not result or not nothing_left(SimpleNamespace(**result), record, known):
             return None
         own = (header for _, header in readable(folder) if header["fingerprint"] == record["fingerprint"])
         last = next(own, result | {"step": result["steps"]})
@@ -238,7 +238,7 @@ def finished(folder: Path, record: dict[str, Any], known: dict[str, Any], warn: 
         return None
 
 
-def over(ended: Any, record: dict[str, Any], known: dict[str, Any] | None) -> bool:
+def nothing_left(ended: Any, record: dict[str, Any], known: dict[str, Any] | None) -> bool:
     """Whether a run that ended (`status`, `steps`, `time`) has nothing left to do under these limits."""
     done = ended.status == "steps" if "windows" in record else ended.steps >= record["steps"]
     if ended.status in FINAL or done:

@@ -51,7 +51,7 @@ def eigenvalues(config: Config, at: list[int] | None, quiet: bool) -> tuple[list
     start = prepared.solver.init(problem, problem.params, key) if problem.auto or problem.moving else None
     now = {"step": 0, "loss": float(present(problem, start).loss(problem.params))}
 
-    def look(params, state) -> None:
+    def measure(params, state) -> None:
         if now["step"] in wanted:
             matrix = np.asarray(assemble(present(problem, state), params))
             values = scipy.linalg.eigvalsh(matrix, check_finite=True)[::-1]
@@ -59,11 +59,11 @@ def eigenvalues(config: Config, at: list[int] | None, quiet: bool) -> tuple[list
             found.append(values)
             losses.append(now["loss"])
 
-    look(problem.params, start)
+    measure(problem.params, start)
     if wanted[-1]:
         every = record["evaluate_every"]
         solve(
             problem, prepared.solver, wanted[-1], key=key, evaluate_every=every, progress=not quiet,
-            callback=lambda entry: now.update(step=entry["step"], loss=entry["loss"]), checkpoint=look, group=1,
+            callback=lambda entry: now.update(step=entry["step"], loss=entry["loss"]), checkpoint=measure, group=1,
         )  # fmt: skip
     return steps, found, losses

@@ -67,17 +67,17 @@ class Opened:
         if self.journal is not None and (status is not None or self.writer.due(now["time"] - self.begun)):
             self.writer.save(now["step"], now["time"], status, self.journal.mark(), (params, state))
 
-    def settle(self, solution: Solution) -> None:
+    def amend(self, solution: Solution) -> None:
         """The last record, which was evaluated once the run, or its window, had ended."""
-        over = solution.status not in STOPPED
+        finished = solution.status not in STOPPED
         out_of_turn = solution.steps and not self.now["evaluated"] and evaluated(solution.history.records[-1])
-        if self.journal is not None and over and out_of_turn:
+        if self.journal is not None and finished and out_of_turn:
             self.journal.amend(solution.history.records[-1])
             self.now["evaluated"] = True
 
     def end(self, solution: Solution) -> None:
         """The last record and the last checkpoint."""
-        self.settle(solution)
+        self.amend(solution)
         if solution.status not in STOPPED or self.now["stopped"]:
             self.save(solution.params, solution.state, solution.status)
         self.trackers.ended(solution)
@@ -128,7 +128,7 @@ def _march(run: Opened, quiet: bool, asked: Callable[[], int]) -> Solution:
         time_limit=run.seconds,
         callback=lambda entry, place: run.hear(entry, place, asked),
         checkpoint=run.save,
-        ended=lambda index, solution: run.settle(solution),
+        ended=lambda index, solution: run.amend(solution),
         progress=not quiet,
     )
 

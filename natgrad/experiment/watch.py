@@ -41,19 +41,19 @@ class Watch:
         self.followers: dict[Path, Follower] = {}
         self.drawn: dict[Path, tuple[Run, dict[str, Any]]] = {}
         self.lock = threading.Lock()
-        self.version, self.looked, self.text = 0, -PAUSE, ""
+        self.version, self.refreshed, self.text = 0, -PAUSE, ""
         self.born = str(time.time_ns())  # a page that is older than this process knows nothing
 
     def answer(self, seen: str) -> str:
         """JSON: what is shown, or its version alone where that is the one that was seen."""
         with self.lock:
-            if time.monotonic() - self.looked >= PAUSE:
-                self.look()
-                self.looked = time.monotonic()
+            if time.monotonic() - self.refreshed >= PAUSE:
+                self.refresh()
+                self.refreshed = time.monotonic()
             version = f"{self.born}-{self.version}"
             return dumps({"version": version}) if seen == version else f'{{"version": "{version}", {self.text[1:]}'
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Looks at all folders, and for new ones."""
         found = list(dict.fromkeys(folder for place in self.places for folder in below(place)))
         gone = [folder for folder in self.followers if folder not in found]
@@ -61,7 +61,7 @@ class Watch:
             del self.followers[folder]
         for folder in found:
             self.followers.setdefault(folder, Follower(folder))
-        changed = [follower.look() for follower in self.followers.values()]
+        changed = [follower.refresh() for follower in self.followers.values()]
         if gone or any(changed) or not self.text:
             self.version += 1
             self.text = json.dumps({"problems": self.problems(), "unreadable": self.unreadable()}, allow_nan=False)
@@ -92,7 +92,7 @@ class Watch:
 
     def unreadable(self) -> list[str]:
         """Why some are not shown."""
-        return [follower.wrong for follower in self.followers.values() if follower.wrong]
+        return [follower.why_unreadable for follower in self.followers.values() if follower.why_unreadable]
 
 
 def row(run: Live, status: str) -> dict[str, Any]:
@@ -100,14 +100,14 @@ def row(run: Live, status: str) -> dict[str, Any]:
     return {
         "status": {"steps": "finished"}.get(status, status),
         "mood": "live" if status == "running" else "bad" if status in (*BROKEN, "dead", "silent") else "over",
-        "step": progress(run),
+        "step": position(run),
         "time": last(run.column("time")),
         "values": {name: last(run.column(name)) for name in QUANTITIES},
         "notes": list(run.diagnosis),
     }
 
 
-def progress(run: Live) -> str:
+def position(run: Live) -> str:
     """How far it is; of a run in windows of time, in which of them, of which each has so many steps at most."""
     if "windows" not in run.config:
         return f"{run.steps} / {run.config['steps']}"

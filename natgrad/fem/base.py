@@ -80,7 +80,7 @@ class BaseSpace(abc.ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.dofs)} cells, degree {self.degree}, {self.num_nodes} nodes)"
 
-    def general(self) -> BaseSpace:
+    def on_skfem_mesh(self) -> BaseSpace:
         """The same space on the scikit-fem mesh: this one, unless it is a tensor mesh."""
         return self
 

@@ -70,11 +70,11 @@ class TensorSpace(BaseSpace):
         local = _product([np.arange(self.degree + 1)] * d)
         corner = self.degree * _product([np.arange(c) for c in counts])
         self.dofs = np.ravel_multi_index(tuple(np.moveaxis(corner[:, None] + local, -1, 0)), self.grid)
-        self._general: Any = None
+        self._skfem: Any = None
 
-    def general(self) -> Any:
+    def on_skfem_mesh(self) -> Any:
         """The same discretization on the scikit-fem mesh, with the nodes in the same order."""
-        if self._general is None:
+        if self._skfem is None:
             with needs("A mesh", "fem"):
                 import skfem
 
@@ -88,17 +88,17 @@ class TensorSpace(BaseSpace):
             }
             space = Space(kind.init_tensor(*self.edges).with_boundaries(sides), degree=self.degree)
             near = [np.abs(axis - x[:, None]).argmin(axis=1) for axis, x in zip(self.axes, space.nodes.T, strict=True)]
-            self._general = space.renumbered(np.ravel_multi_index(tuple(near), self.grid))
-        return self._general
+            self._skfem = space.renumbered(np.ravel_multi_index(tuple(near), self.grid))
+        return self._skfem
 
     @property
     def mesh(self) -> Any:
         """The scikit-fem mesh."""
-        return self.general().mesh
+        return self.on_skfem_mesh().mesh
 
     def basis(self, order: int | None = None) -> Any:
         """scikit-fem's CellBasis with our numbering of the nodes."""
-        return self.general().basis(order)
+        return self.on_skfem_mesh().basis(order)
 
     # Cells and facets
 
@@ -179,7 +179,7 @@ class TensorSpace(BaseSpace):
         if path not in (None, "axes", "cells"):
             raise ValueError(f"path must be 'axes' or 'cells', got {path!r}")
         if not isinstance(form, Form):
-            return self.general().operator(form, free)
+            return self.on_skfem_mesh().operator(form, free)
         if path != "axes":
             return super().operator(form, free)
         free = self.check_free(free)
@@ -193,7 +193,7 @@ class TensorSpace(BaseSpace):
         return whole if free is None else Restricted(whole=whole, free=host.array(free), size=len(free))
 
     def assemble(self, form: Any) -> scipy.sparse.csr_array:
-        return super().assemble(form) if isinstance(form, Form) else self.general().assemble(form)
+        return super().assemble(form) if isinstance(form, Form) else self.on_skfem_mesh().assemble(form)
 
     def fast_diagonalization(self, form: Any, free: np.ndarray | None) -> Operator:
         """The exact inverse for constant, axis-parallel diffusion and reaction, on a product of free nodes."""

@@ -33,7 +33,7 @@ from natgrad.optim.ngd import State, StepInfo
 from natgrad.optim.residuals import default_solver, local_problem
 from natgrad.plan import plan
 from natgrad.problem import LeastSquares, Problem, ResidualFunction
-from natgrad.problem.base import check_settled
+from natgrad.problem.base import check_steppable
 
 with needs("natgrad.interop.optax", "optax"):
     import optax
@@ -80,9 +80,9 @@ def natural_gradient(
         stand_in = ResidualFunction(lambda params: params, params)
         solver = plan(chosen(params), stand_in)
         inner = solver.init(stand_in, params, host.key(host.SOLVER) if key is None else key)
-        told = jax.eval_shape(lambda inner: solver.step(stand_in, params, inner)[2], inner)
+        info = jax.eval_shape(lambda inner: solver.step(stand_in, params, inner)[2], inner)
         inner = dataclasses.replace(inner, plan=solver)
-        return NaturalGradientState(inner, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), told))
+        return NaturalGradientState(inner, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), info))
 
     def update(grads, state, params=None, *, residual=None, **extra):
         del grads, extra
@@ -149,7 +149,7 @@ def _problem(residual: Callable | Problem | None, params: PyTree) -> Problem:
     if params is None:
         raise ValueError("natural gradients need the parameters: update(grads, state, params, residual=…)")
     if isinstance(residual, Problem):
-        check_settled(residual)
+        check_steppable(residual)
         return residual
     if not callable(residual):
         kind = "nothing" if residual is None else type(residual).__name__

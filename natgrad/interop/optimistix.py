@@ -82,14 +82,14 @@ class NaturalGradient(optx.AbstractLeastSquaresSolver):
         problem, optimizer = self._problem(fn, y, args, options), self._optimizer(y, options)
         # As plain integers: Optimistix passes its solution through a callback, which takes no typed keys.
         inner = optimizer.init(problem, y, jax.random.key_data(options.get("key", host.key(host.SOLVER))))
-        told = jax.eval_shape(lambda s: optimizer.step(problem, y, s)[2], inner)
-        told = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), told)
+        info = jax.eval_shape(lambda s: optimizer.step(problem, y, s)[2], inner)
+        info = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), info)
         return SolverState(
             inner=inner,
             residual=problem.network(y)(),
-            info=told,
+            info=info,
             rejected=jnp.asarray(0),
-            inner_iterations=jnp.zeros_like(told.inner_iterations),
+            inner_iterations=jnp.zeros_like(info.inner_iterations),
             terminate=jnp.asarray(False),
             result=optx.RESULTS.successful,  # type: ignore[arg-type]
         )

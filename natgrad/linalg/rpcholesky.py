@@ -63,8 +63,8 @@ def rpcholesky(
     floor = SIGNAL * noise
 
     def more(carry):
-        _, _, d, rank, _, progress = carry
-        return progress & (rank < max_rank) & jnp.any(d > floor) & (jnp.sum(d) >= tol)
+        _, _, d, rank, _, growing = carry
+        return growing & (rank < max_rank) & jnp.any(d > floor) & (jnp.sum(d) >= tol)
 
     def one_round(carry):
         F, pivots, d, rank, key, _ = carry

@@ -113,8 +113,8 @@ class Balanced(Checked):
             anew = lambda: jnp.sqrt(weights * self._found(problem, params, state.key, weights))
             weights = jax.lax.cond(due, anew, lambda: weights)
         params, inner, info = self.solver.step(problem.with_weights(weights), params, state.inner)
-        told = {block.name: weight for block, weight in zip(problem.features, weights, strict=True)}
-        info = BalancedInfo(**vars(info), weights=told)
+        found = {block.name: weight for block, weight in zip(problem.features, weights, strict=True)}
+        info = BalancedInfo(**vars(info), weights=found)
         return params, BalancedState(inner, weights, state.iteration + 1, state.key), info
 
     def _found(

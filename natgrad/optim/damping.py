@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     seen: Seen
     asked: Float[Array, ""]
     mu: Float[Array, ""]
-    step: Float[Array, ""]
+    step_size: Float[Array, ""]
     gain: Float[Array, ""]
 
 
@@ -235,7 +235,7 @@ class Guarded(Damping):
 
     def update(self, state, outcome):
         times = state.times * outcome.mu / outcome.asked
-        times = times * jnp.where(outcome.step < self.short, self.up, 1 / self.down)
+        times = times * jnp.where(outcome.step_size < self.short, self.up, 1 / self.down)
         # Beyond λ̂₁ every step is a gradient step, and more damping is only a shorter one.
         most = jnp.maximum(1.0, outcome.seen.largest * state.times / outcome.asked)
         return Watched(jnp.clip(times, 1.0, most), self.rule.update(state.rule, outcome))

@@ -16,9 +16,9 @@ from natgrad.options import Checked, Count, Fraction
 
 
 class SearchResult(eqx.Module):
-    """`step` is 0 where no descent was found."""
+    """`step_size`, α, is 0 where no descent was found."""
 
-    step: Float[Array, ""]
+    step_size: Float[Array, ""]
     change: Float[Array, ""]
     evaluations: Int[Array, ""]
 

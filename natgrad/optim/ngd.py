@@ -38,7 +38,7 @@ from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked, Count, NonNegative, Positive, Range, budget
 from natgrad.plan import plan
 from natgrad.problem import Problem
-from natgrad.problem.base import check_settled
+from natgrad.problem.base import check_steppable
 
 Strategy = Literal["auto", "assembled", "jacobian", "batched", "linearized"]
 
@@ -134,7 +134,7 @@ class NaturalGradient(Checked):
 
     def step(self, problem: Problem, params: PyTree, state: State) -> tuple[PyTree, State, StepInfo]:
         """One iteration: pure, jittable; by all devices together where the problem is spread over several."""
-        check_settled(problem)
+        check_steppable(problem)
         solver = self if state.plan is None else state.plan
         return everywhere(solver._step, problem, params, state)
 
@@ -159,15 +159,15 @@ class NaturalGradient(Checked):
         path = lambda step: theta - step * v - 0.5 * step**2 * capped
         change = problem.changes(params)
         found = self.search(lambda step: change(unravel(path(step))), slope)
-        accepted = found.step > 0
-        new = jnp.where(accepted, path(found.step), theta)
+        accepted = found.step_size > 0
+        new = jnp.where(accepted, path(found.step_size), theta)
         converged = at_round_off(lambda theta: change(unravel(theta)), theta, new, 0.5 * slope)
 
         # What the quadratic model promised: α gᵀv − ½α² vᵀGv, with vᵀGv = gᵀv − μ vᵀD(v − βs) at the solution.
         square = slope - v @ system.damp(v if shift is None else v - shift)
-        model = found.step * slope - 0.5 * found.step**2 * square
+        model = found.step_size * slope - 0.5 * found.step_size**2 * square
         gain = jnp.where(accepted & (model > 0), -found.change / jnp.where(model > 0, model, 1.0), 0.0)
-        outcome = Outcome(seen(system.largest), mu(system.largest), system.mu, found.step, gain)
+        outcome = Outcome(seen(system.largest), mu(system.largest), system.mu, found.step_size, gain)
         kept = lambda old, new: jnp.where(converged, old, new)
         after_step = State(
             key=key,
@@ -183,7 +183,7 @@ class NaturalGradient(Checked):
             loss=loss,
             change=found.change,
             gradient_norm=norm,
-            step_size=found.step,
+            step_size=found.step_size,
             mu=system.mu,
             guard=damping.guard(state.damping, theta.dtype),
             rank=system.rank,
@@ -192,7 +192,7 @@ class NaturalGradient(Checked):
             inner_residual=solve.residual,
             evaluations=found.evaluations,
             rebuilt=jnp.asarray(system.rebuilt),
-            acceleration=corrected.ratio,
+            acceleration=corrected.relative_length,
             accepted=accepted,
             converged=converged,
         )
@@ -205,9 +205,12 @@ class NaturalGradient(Checked):
         bend = G.weigh(G.curvature(v))
         found = system.correct(G.pull(bend), state.correction, rows=bend)
         a = jnp.where(jnp.all(jnp.isfinite(found.x)), found.x, 0.0)
-        ratio = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
+        relative_length = jnp.linalg.norm(a) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(v.dtype).tiny)
         return _Correction(
-            a, a * jnp.minimum(1.0, self.acceleration / jnp.maximum(ratio, self.acceleration)), ratio, found.iterations
+            a,
+            a * jnp.minimum(1.0, self.acceleration / jnp.maximum(relative_length, self.acceleration)),
+            relative_length,
+            found.iterations,
         )
 
 
@@ -216,7 +219,7 @@ class _Correction(NamedTuple):
 
     direction: Float[Array, " p"]
     capped: Float[Array, " p"]
-    ratio: Float[Array, ""]
+    relative_length: Float[Array, ""]
     iterations: Int[Array, ""] | int
 
 

@@ -32,7 +32,7 @@ from natgrad.optim.ngd import StepInfo
 from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked, Count, Factor, Fraction, Share
 from natgrad.problem import Problem
-from natgrad.problem.base import check_settled
+from natgrad.problem.base import check_steppable
 
 LEAST = 1e3  # times eps²·λ̂₁: what μ may fall to
 COPIES = 4  # arrays of (q + p) × p at the peak of a step
@@ -94,7 +94,7 @@ class Polish(Checked):
 
     def step(self, problem: Problem, params: PyTree, state: PolishState) -> tuple[PyTree, PolishState, StepInfo]:
         """One iteration: pure, jittable; by all devices together where the problem is spread over several."""
-        check_settled(problem)
+        check_steppable(problem)
         return everywhere(self._step, problem, params, state)
 
     def _step(self, problem: Problem, params: PyTree, state: PolishState) -> tuple[PyTree, PolishState, StepInfo]:

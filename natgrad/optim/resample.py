@@ -68,8 +68,8 @@ class Resampled(Checked):
         if not getattr(getattr(self.solver, "solver", self.solver), "compares", False):
             key, now = jax.random.split(key)
             subs = zip(problem.moving.items(), jax.random.split(now, len(problem.moving)), strict=True)
-            wrong = lambda name: lambda inputs: problem.wrong(name, params, inputs)
-            points = {name: moves(points[name], sub, state.iteration, wrong(name)) for (name, moves), sub in subs}
+            score = lambda name: lambda inputs: problem.residual_size(name, params, inputs)
+            points = {name: moves(points[name], sub, state.iteration, score(name)) for (name, moves), sub in subs}
         params, inner, info = self.solver.step(problem.at(points), params, state.inner)
         return params, ResampledState(inner, points, state.iteration + 1, key), info
 

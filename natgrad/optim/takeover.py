@@ -70,8 +70,8 @@ class Polished(Checked):
 
         def first() -> tuple[PyTree, Any, PolishState, StepInfo]:
             new, inner, info = self.solver.step(problem, params, state.inner)
-            ratio = info.mu / jnp.where(info.largest > 0, info.largest, 1.0)
-            polish = PolishState(state.polish.key, state.polish.iteration, ratio)
+            relative_mu = info.mu / jnp.where(info.largest > 0, info.largest, 1.0)
+            polish = PolishState(state.polish.key, state.polish.iteration, relative_mu)
             return new, inner, polish, info
 
         def second() -> tuple[PyTree, Any, PolishState, StepInfo]:

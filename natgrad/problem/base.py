@@ -172,7 +172,7 @@ class Problem(eqx.Module):
         """The problem with moving blocks at these points, where they stay."""
         return self
 
-    def wrong(self, name: str, params: PyTree, inputs: tuple[Array, ...]) -> Float[Array, " n"]:
+    def residual_size(self, name: str, params: PyTree, inputs: tuple[Array, ...]) -> Float[Array, " n"]:
         """The size of a block's residual at any points."""
         raise NotImplementedError
 
@@ -218,7 +218,7 @@ class Problem(eqx.Module):
         and their `training` loss, where that is not the whole loss. {} where no block can."""
         return {}
 
-    def size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+    def solution_size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
         """The `size` of u, over that of the network the problem was built with; {} where it is not known."""
         return {}
 
@@ -231,7 +231,7 @@ def check_params(problem: Problem, params: PyTree) -> None:
         raise ValueError("params do not fit the problem's network: give a tree of the same structure, shapes and dtype")
 
 
-def check_settled(problem: Problem) -> None:
+def check_steppable(problem: Problem) -> None:
     """What a solver's step says to a problem whose weights are yet to be found, or whose points are yet to be drawn."""
     if problem.moving:
         raise ValueError(

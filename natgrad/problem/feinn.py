@@ -194,7 +194,7 @@ class FEINNEnergy(FEINN):
         self.metric = self.form if chosen is form else self._operator(chosen)
         self.graph = Graph.of(self.metric, space.nodes[np.asarray(self.free)])
         # The cells of the potential are those of the form: scikit-fem numbers them in its own way.
-        cells = space if isinstance(form, Form) else space.general()
+        cells = space if isinstance(form, Form) else space.on_skfem_mesh()
         term = None if potential is None else Potential(cells, potential)
         self.term = self._cast(term)
         if exact is not None:

@@ -164,15 +164,15 @@ class LeastSquares(Problem):
             if not host.traced(value):
                 check(f"the weight of {name!r}", plain(value), Positive)
         new = jnp.stack([jnp.asarray(given.get(n, w), self.dtype) for n, w in zip(names, self.weights, strict=True)])
-        ratio = dict(zip(names, new / self.weights, strict=True))
+        factors = dict(zip(names, new / self.weights, strict=True))
         features = tuple(
-            replace(block, weights=ratio[block.name] * block.weights, auto=block.auto and block.name not in given)
+            replace(block, weights=factors[block.name] * block.weights, auto=block.auto and block.name not in given)
             for block in self.features
         )
         changed = eqx.tree_at(lambda problem: (problem.features, problem.weights), self, (features, new))
         if self.validation is None:
             return changed
-        return eqx.tree_at(lambda problem: problem.validation, changed, self.validation.scaled(ratio))
+        return eqx.tree_at(lambda problem: problem.validation, changed, self.validation.scaled(factors))
 
     @property
     def moving(self) -> dict[str, Moves]:
@@ -191,7 +191,7 @@ class LeastSquares(Problem):
         features = tuple(block.moved(points[block.name], w) if block.name in points else block for block, w in pairs)
         return eqx.tree_at(lambda problem: problem.features, self, features)
 
-    def wrong(self, name: str, params: PyTree, inputs: tuple[Array, ...]) -> Float[Array, " n"]:
+    def residual_size(self, name: str, params: PyTree, inputs: tuple[Array, ...]) -> Float[Array, " n"]:
         u = self.network(params)
         block = next(block for block in self.features if block.name == name)
         return jnp.linalg.norm(block.at(u, u, inputs), axis=1)
@@ -218,7 +218,7 @@ class LeastSquares(Problem):
             return {}
         return self.validation(self.network(params), lambda: self.losses(params))
 
-    def size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
+    def solution_size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
         """By root mean squares at the points of the first block; of several fields the one that has changed most."""
         block = self.features[0]
         now, before = (u.network if isinstance(u, Window) else u for u in map(self.solution, (params, self.params)))

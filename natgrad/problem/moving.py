@@ -44,8 +44,8 @@ class Moves:
     def placed(self, inputs: tuple[Array, ...], weights: Float[Array, " n"]) -> Placed:
         """Where all points are, of the rows of each device."""
         count = sum(part.count for part in self.parts)
-        strong = lambda a: jnp.asarray(gather(a, count), a.dtype)  # no weak types, which a step would not give back
-        return Placed(tuple(map(strong, inputs)), strong(weights))
+        with_dtype = lambda a: jnp.asarray(gather(a, count), a.dtype)  # no weak types, which a step would not give back
+        return Placed(tuple(map(with_dtype, inputs)), with_dtype(weights))
 
     def __call__(self, now: Placed, key: PRNGKeyArray, iteration: Int[Array, ""], score: Score) -> Placed:
         """Where the points are in a step."""

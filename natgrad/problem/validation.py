@@ -49,9 +49,9 @@ class Validation(eqx.Module):
     #: Whether these are all blocks of the problem.
     complete: bool = eqx.field(static=True)
 
-    def scaled(self, ratio: Mapping[str, Array]) -> "Validation":
+    def scaled(self, factors: Mapping[str, Array]) -> "Validation":
         """With the weights of the blocks multiplied."""
-        blocks = tuple(dataclasses.replace(b, weights=ratio[b.name] * b.weights) for b in self.blocks)
+        blocks = tuple(dataclasses.replace(b, weights=factors[b.name] * b.weights) for b in self.blocks)
         return Validation(blocks, self.complete)
 
     def loss(self, u: Network) -> Float[Array, ""]:

@@ -35,7 +35,7 @@ Checkpoint = Callable[[tuple[PyTree, ...], Any], Any]
 class Stage:
     """One problem of several: how it is built from the solution before, its most steps, and what its records say."""
 
-    told: Mapping[str, Any]
+    labels: Mapping[str, Any]
     build: Callable[[Callable | None], Problem]
     steps: int
 
@@ -63,8 +63,8 @@ class Course(Protocol):
     def next(self, ended: Sequence[Ended]) -> Stage | None:
         """The stage after these; None after the last."""
 
-    def judge(self, stage: Stage, records: Sequence[Record], largest: float) -> float:
-        """Less than one where a stage was in vain; `largest` is the largest loss so far."""
+    def judge(self, stage: Stage, records: Sequence[Record], largest_loss: float) -> float:
+        """Less than one where a stage was in vain; `largest_loss` is that of all stages so far."""
 
     def left(self, ended: Sequence[Ended]) -> int:
         """How many stages are to come, as far as is known."""
@@ -123,7 +123,7 @@ class Chain:
     def __call__(self, params: PyTree | None, resume: Solution | None) -> Solution:
         records = [] if resume is None else resume.history.records
         self.begun = records[-1]["time"] if records else 0.0
-        groups = [list(group) for _, group in groupby(records, self._told)]
+        groups = [list(group) for _, group in groupby(records, self._labels)]
         places = [] if resume is None else list(resume.params)
         with ExitStack() as stack:
             while self.status is None and (stage := self.course.next(self.ended)) is not None:
@@ -136,13 +136,13 @@ class Chain:
                     break
                 known = groups.pop(0) if groups else []
                 self._fits(stage, known)
-                if known and resume is not None and (groups or self._over(stage, known)):
+                if known and resume is not None and (groups or self._complete(stage, known)):
                     self._pass(stage, problem, known, places)
                     continue
                 before = None if not known else replace(resume, params=places.pop(0), history=History(known))  # type: ignore[type-var]
                 self._train(stack, stage, problem, params, before)
             if groups:
-                more = dict(self._told(groups[0][0]))
+                more = dict(self._labels(groups[0][0]))
                 raise ValueError(f"resume has a {self.course.name} that is not asked for: {more}")
             solution = self._solution(resume)
         self.calls.callback.ended(solution)
@@ -156,13 +156,13 @@ class Chain:
     def records(self) -> list[Record]:
         return [record for one in self.ended for record in one.records]
 
-    def _told(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple((name, record.get(name)) for name in self.course.next([]).told)  # type: ignore[union-attr]
+    def _labels(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple((name, record.get(name)) for name in self.course.next([]).labels)  # type: ignore[union-attr]
 
     def _fits(self, stage: Stage, known: Sequence[Record]) -> None:
         """ValueError where the run to go on with had another stage here."""
-        if known and dict(self._told(known[0])) != dict(stage.told):
-            was, now = dict(self._told(known[0])), dict(stage.told)
+        if known and dict(self._labels(known[0])) != dict(stage.labels):
+            was, now = dict(self._labels(known[0])), dict(stage.labels)
             raise ValueError(f"resume goes on as it began, but a {self.course.name} is {now} and was {was}")
 
     def _built(self, stage: Stage) -> Problem:
@@ -198,7 +198,7 @@ class Chain:
         stop = self.limits.stop((own[-1]["time"] if own else clock) - self.begun)
         run = begin(
             problem, self.solver, self.planned, stage.steps - len(own), self.limits.every, stop, (key, warm, before),
-            self.cache, offset=len(records), clock=clock, told=stage.told,
+            self.cache, offset=len(records), clock=clock, labels=stage.labels,
         )  # fmt: skip
         display, save = self._shown(stack, run, stage), self.calls.checkpoint
         keep = None if save is None else lambda params, state: save((*kept, params), state)
@@ -229,7 +229,7 @@ class Chain:
         params = places.pop(0) if kept else problem.params
         self._end(stage, problem, records, params, diagnose(records, problem, self.planned))
 
-    def _over(self, stage: Stage, records: Sequence[Record]) -> bool:
+    def _complete(self, stage: Stage, records: Sequence[Record]) -> bool:
         """Whether the last stage of a run that goes on has nothing left to do."""
         stop = replace(self.limits.stop(0.0), time_limit=None)
         return len(records) >= stage.steps or stop(records, 0.0) is not None
@@ -259,19 +259,19 @@ class Chain:
         of: Any = resume if last is None else last  # without a stage to train there was a run to go on with
         status = self.status or (of.status if last is not None or of.status in GOES_ON else "steps")
         u, errors = self.course.solution(kept)
-        told = [f"{_called(self.course, one)}: {line}" for one in kept for line in one.diagnosis]
+        sentences = [f"{_called(self.course, one)}: {line}" for one in kept for line in one.diagnosis]
         if self.display is not None:
-            self.display.finish(status, records, told)
+            self.display.finish(status, records, sentences)
         return replace(
             of, u=u, params=tuple(one.params for one in kept), history=History(records), errors=errors, status=status,
             steps=len(records), time=records[-1]["time"] if records else 0.0, compile_time=self.compile_time,
             compiled=self.compiled or of.compiled,
-            diagnosis=tuple(told), loss=records[-1]["loss"] if records else math.nan,
+            diagnosis=tuple(sentences), loss=records[-1]["loss"] if records else math.nan,
         )  # fmt: skip
 
 
 def _called(course: Course, one: Ended) -> str:
-    return f"{course.name} {next(iter(one.stage.told.values())):.6g}"
+    return f"{course.name} {next(iter(one.stage.labels.values())):.6g}"
 
 
 def steps_per_stage(steps: Any, count: int) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class Values:
         value = self.values[len(ended)]
         return Stage({"value": value}, lambda start: self.problem(value), self.steps[len(ended)])
 
-    def judge(self, stage: Stage, records: Sequence[Record], largest: float) -> float:
+    def judge(self, stage: Stage, records: Sequence[Record], largest_loss: float) -> float:
         return 1.0
 
     def left(self, ended: Sequence[Ended]) -> int:

@@ -34,7 +34,7 @@ def _stage(problem: Problems, number: int, t0: float, t1: float, steps: int) -> 
 
 def joined(kept: Sequence[Ended]) -> tuple[Windows, dict[str, float]]:
     """u over all of time, and its errors there."""
-    times = [kept[0].stage.told["t0"], *(one.stage.told["t1"] for one in kept)]
+    times = [kept[0].stage.labels["t0"], *(one.stage.labels["t1"] for one in kept)]
     return Windows([one.u for one in kept], times), together(kept)
 
 
@@ -63,7 +63,7 @@ class Given:
         number, windows = len(ended), list(pairwise(self.times))
         return _stage(self.problem, number + 1, *windows[number], self.steps[number]) if self.left(ended) else None
 
-    def judge(self, stage: Stage, records: Sequence[Record], largest: float) -> float:
+    def judge(self, stage: Stage, records: Sequence[Record], largest_loss: float) -> float:
         return 1.0
 
     def left(self, ended: Sequence[Ended]) -> int:
@@ -98,13 +98,13 @@ class Auto:
         start, _, length = self._place(ended)
         return self._count(start, length)
 
-    def judge(self, stage: Stage, records: Sequence[Record], largest: float) -> float:
-        length = stage.told["t1"] - stage.told["t0"]
+    def judge(self, stage: Stage, records: Sequence[Record], largest_loss: float) -> float:
+        length = stage.labels["t1"] - stage.labels["t0"]
         known = [r["validation"] for r in records if math.isfinite(r.get("validation", math.nan))]
-        ratio = (known[-1] if known else records[-1]["loss"]) / largest
-        if ratio > self.tolerance and length / 2 >= SHORTEST * self.total:
+        relative_loss = (known[-1] if known else records[-1]["loss"]) / largest_loss
+        if relative_loss > self.tolerance and length / 2 >= SHORTEST * self.total:
             return 0.5
-        return 2.0 if ratio <= EASY * self.tolerance else 1.0
+        return 2.0 if relative_loss <= EASY * self.tolerance else 1.0
 
     def solution(self, kept: Sequence[Ended]) -> tuple[Windows, dict[str, float]]:
         return joined(kept)
@@ -113,9 +113,9 @@ class Auto:
         """Where the next window begins, how many there were, and how long it may be."""
         start, number, length = self.interval[0], 0, FIRST * self.total
         for one in ended:
-            length = one.factor * (one.stage.told["t1"] - one.stage.told["t0"])
+            length = one.factor * (one.stage.labels["t1"] - one.stage.labels["t0"])
             if one.factor >= 1:
-                start, number = one.stage.told["t1"], number + 1
+                start, number = one.stage.labels["t1"], number + 1
         return start, number, length
 
     def _count(self, start: float, length: float) -> int:

@@ -78,7 +78,7 @@ def unpack(payload: bytes | memoryview) -> list[np.ndarray]:
         return [arrays[f"arr_{i}"] for i in range(len(arrays.files))]
 
 
-def fit(name: str, values: Sequence[np.ndarray], like: PyTree) -> PyTree:
+def fill_tree(name: str, values: Sequence[np.ndarray], like: PyTree) -> PyTree:
     """Arrays in the structure of a tree; ValueError where they are of other shapes or dtypes than its leaves."""
     leaves, structure = jax.tree.flatten(like)
     if [(v.shape, v.dtype) for v in values] != [(np.shape(data(a)), data(a).dtype) for a in leaves]:

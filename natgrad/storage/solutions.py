@@ -33,9 +33,9 @@ def save_network(path: Path | str, network: Any) -> Path:
 
 def save_solution(path: Path | str, solution: Any) -> Path:
     """Writes a solution, the solver's state and history included."""
-    others = [field.name for field in dataclasses.fields(solution) if field.name not in TREES]
-    told = {name: getattr(solution, name) for name in others}
-    trees = {"u": solution.u, "params": solution.params, "state": solution.state, "told": told}
+    names = [field.name for field in dataclasses.fields(solution) if field.name not in TREES]
+    others = {name: getattr(solution, name) for name in names}
+    trees = {"u": solution.u, "params": solution.params, "state": solution.state, "told": others}
     origin, solver = solution.origin, getattr(solution.origin, "solver", None)
     origin = origin and dataclasses.replace(origin, solver=None)
     trees |= {"origin": origin, "solver": solver, "records": solution.history.records}
@@ -82,12 +82,12 @@ class Saved:
 
     def params(self, like: PyTree) -> PyTree:
         """The parameters in the structure of others."""
-        return self._fit(self.arrays[: self.header["leaves"][0]], like, "the network's parameters")
+        return self._filled(self.arrays[: self.header["leaves"][0]], like, "the network's parameters")
 
     def state(self, like: PyTree) -> PyTree:
         """The solver's state in the structure of another one."""
         first, second = self.header["leaves"]
-        return self._fit(self.arrays[first : first + second], like, "the solver's state")
+        return self._filled(self.arrays[first : first + second], like, "the solver's state")
 
     def network(self, like: Any = None) -> Any:
         """The network, made of its description or of another one with the same parameters."""
@@ -99,11 +99,11 @@ class Saved:
         params, rest = eqx.partition(like, eqx.is_inexact_array)
         return eqx.combine(self.params(params), rest)
 
-    def _fit(self, values: list[np.ndarray], like: PyTree, what: str) -> PyTree:
+    def _filled(self, values: list[np.ndarray], like: PyTree, what: str) -> PyTree:
         ours = [f"{a.dtype}{list(a.shape)}" for a in values]
         theirs = [f"{a.dtype}{list(a.shape)}" for a in map(container.data, jax.tree.leaves(like))]
         if ours != theirs:
             pairs = zip([*ours, "nothing"], [*theirs, "nothing"], strict=False)
             here, there = next(pair for pair in pairs if pair[0] != pair[1])
             raise ValueError(f"{self.path.name} does not fit: {what} have {here} where the template has {there}")
-        return container.fit(self.path.name, values, like)
+        return container.fill_tree(self.path.name, values, like)

@@ -39,15 +39,15 @@ def test_a_history_is_read_on(tmp_path, monkeypatch):
     rest = going(tmp_path / "run", 40)
     follower, parsed, parse = Follower(tmp_path / "run"), [], live.parse
     monkeypatch.setattr(live, "parse", lambda data, path: parsed.append(data.count(b"\n")) or parse(data, path))
-    assert follower.look()
-    assert not follower.look()
+    assert follower.refresh()
+    assert not follower.refresh()
     with open(tmp_path / "run" / "history.jsonl", "a") as file:
         file.write(rest[0] + rest[1] + rest[2][:30])
         file.flush()
-        assert follower.look()
+        assert follower.refresh()
         assert follower.run.steps == 42
         file.write(rest[2][30:])
-    assert follower.look()
+    assert follower.refresh()
     assert parsed == [40, 0, 2, 1]
     assert follower.run.column("step").tolist() == list(range(1, 44))
     assert follower.run.series("h1")[0].tolist() == list(range(5, 44, 5))
@@ -57,16 +57,16 @@ def test_a_run_that_went_back_is_read_anew(tmp_path):
     """A resumed run cuts its history back to a checkpoint and writes other times, maybe past the old end."""
     rest = going(tmp_path / "run", 40)
     follower = Follower(tmp_path / "run")
-    follower.look()
+    follower.refresh()
     path = tmp_path / "run" / "history.jsonl"
     records = [json.loads(line) for line in [*path.read_text().splitlines()[:30], *rest[:20]]]
     again = [{**record, "step": index + 1, "time": 2.0 * index} for index, record in enumerate(records)]
     path.write_text("".join(json.dumps(record) + "\n" for record in again))
-    assert follower.look()
+    assert follower.refresh()
     assert follower.run.column("step").tolist() == list(range(1, 51))
     assert follower.run.column("time")[-1] == 98.0
     path.unlink()
-    assert follower.look()
+    assert follower.refresh()
     assert follower.run.steps == 0
 
 
@@ -75,7 +75,7 @@ def test_who_still_writes(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     going(folder, 40)
     follower = Follower(folder)
-    say = lambda: follower.look() and follower.standing
+    say = lambda: follower.refresh() and follower.standing
     assert say() == "dead"
     with held(folder, "run"):
         assert say() == "running"
@@ -120,7 +120,7 @@ def test_what_is_shown(tmp_path):
     assert "config.json" in shown["unreadable"][0]
     assert json.loads(watch.answer(shown["version"])) == {"version": shown["version"]}
     made_up(home / "e")
-    watch.looked -= PAUSE
+    watch.refreshed -= PAUSE
     again = json.loads(watch.answer(shown["version"]))
     assert again["version"] != shown["version"]
     assert [row["label"] for row in again["problems"][0]["rows"]] == ["a", "deep/b", "e"]
@@ -187,16 +187,16 @@ def test_the_page_follows_a_run_in_a_browser(tmp_path, monkeypatch):
     going(home / "b", 20, seed=1)
     (home / "a" / LOCK).write_text(f"{socket.gethostname()} {os.getpid()}\n")
     watch = Watch([home])
-    look, looks = watch.look, []
+    refresh, looks = watch.refresh, []
 
     def grow():
         looks.append(1)
         if len(looks) == 3:
             with open(home / "a" / "history.jsonl", "a") as file:
                 file.writelines(rest[:25])
-        look()
+        refresh()
 
-    watch.look = grow
+    watch.refresh = grow
     monkeypatch.setattr("natgrad.experiment.watch.PAUSE", 0)  # the seconds of this browser are short
     with served(watch) as server:
         server.page = server.page.replace("</body>", PROBE)

@@ -40,7 +40,7 @@ def close(a, b, tol=1e-12):
 )
 def test_both_paths_and_both_spaces_agree(name, form):
     space, form = SPACES[name](), FORMS[form]
-    general = space.general()
+    general = space.on_skfem_mesh()
     close(space.nodes, general.nodes)
     A = general.assemble(form).toarray()
     close(space.assemble(form).toarray(), A)
@@ -84,7 +84,7 @@ def test_the_path_is_what_it_should_be():
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_loads_boundaries_and_errors_agree(space):
     space = space()
-    general = space.general()
+    general = space.on_skfem_mesh()
     u = lambda x: jnp.sin(x[0]) * jnp.exp(x[1])
     psi = lambda x, n: x[0] * n[0] + 3 * n[1] + x[1]
     half = lambda x: (x[0] < 0.4) & (x[1] < 0.6)
@@ -119,7 +119,7 @@ def test_the_finite_element_error_of_the_paper_s_mesh():
 @pytest.mark.parametrize(("cells", "degree"), [((4,), 3), ((2, 3, 2), 2)])
 def test_intervals_and_boxes(cells, degree):
     space = rectangle(cells, degree)
-    general = space.general()
+    general = space.on_skfem_mesh()
     form = Form(lambda x: 1 + x[0], np.arange(1.0, 1 + len(cells)), 2.0)
     A = general.assemble(form).toarray()
     close(space.assemble(form).toarray(), A)

@@ -48,13 +48,13 @@ def everywhere() -> list[str]:
 @cache
 def processor() -> str:
     """The processor's kind and instructions: a program for one is wrong or crashes on another."""
-    told = [platform.machine(), platform.system(), platform.processor()]
+    facts = [platform.machine(), platform.system(), platform.processor()]
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     except OSError:
         lines = []
-    told += [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]
-    return "\n".join(told)
+    facts += [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]
+    return "\n".join(facts)
 
 
 def _natgrad() -> tuple[Any, ...]:

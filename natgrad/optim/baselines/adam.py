@@ -15,7 +15,7 @@ from natgrad.extras import needs
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.options import Checked, Count, NonNegative, Positive, Whole
 from natgrad.problem import Problem
-from natgrad.problem.base import check_settled
+from natgrad.problem.base import check_steppable
 
 
 class AdamState(eqx.Module):
@@ -62,7 +62,7 @@ class Adam(Checked):
     def step(self, problem: Problem, params: PyTree, state: AdamState) -> tuple[PyTree, AdamState, BaselineInfo]:
         """One iteration: pure, jittable. The loss may rise."""
         optax = _optax()
-        check_settled(problem)
+        check_steppable(problem)
         theta, unravel = ravel_pytree(params)
         rate = self.rate(state.iteration).astype(theta.dtype)
         direction, moments = optax.scale_by_adam().update(state.gradient, state.moments)

@@ -27,7 +27,7 @@ from natgrad.optim.baselines.wolfe import Wolfe
 from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked
 from natgrad.problem import Problem
-from natgrad.problem.base import check_settled
+from natgrad.problem.base import check_steppable
 
 
 class Pair(eqx.Module):
@@ -87,7 +87,7 @@ class QuasiNewton(Checked):
         self, problem: Problem, params: PyTree, state: QuasiNewtonState
     ) -> tuple[PyTree, QuasiNewtonState, BaselineInfo]:
         """One iteration: one line search, or two where the first finds no descent; pure, jittable."""
-        check_settled(problem)
+        check_steppable(problem)
         theta, unravel = ravel_pytree(params)
         g = state.gradient
         loss, norm = problem.loss(params), jnp.linalg.norm(g)

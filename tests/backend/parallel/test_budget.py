@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import natgrad as ng
-from natgrad.options import size
+from natgrad.options import parse_bytes
 from natgrad.plan import activations, plan
 from tests.backend.parallel.worker import poisson
 
@@ -76,13 +76,13 @@ def test_what_a_linearized_step_takes(problem):
     ("text", "bytes_"), [("8GB", 8 * 10**9), ("500 mb", 5 * 10**8), ("1GiB", 2**30), ("1e6", 10**6)]
 )
 def test_sizes(text, bytes_):
-    assert size("--memory", text) == bytes_
+    assert parse_bytes("--memory", text) == bytes_
 
 
 @pytest.mark.parametrize("text", ["", "lots", "-1GB", "0", "8XB", "1.2.3GB"])
 def test_what_is_no_size(text):
     with pytest.raises(ValueError, match="--memory takes a size such as 8GB"):
-        size("--memory", text)
+        parse_bytes("--memory", text)
 
 
 def arrays(jaxpr):
