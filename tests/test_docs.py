@@ -66,6 +66,12 @@ def test_links_lead_somewhere(page):
             assert any(anchor == module or anchor.startswith(module + ".") for module in shown), f"{page}: {target}"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_number_is_left_out(page):
+    """`@ROWS@` and its like stand where a number is to come, until it is there."""
+    assert not re.findall(r"@[A-Z][A-Z0-9]*@", text(page))
+
+
 def test_every_page_is_in_the_navigation():
     named = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE)
     assert sorted(named) == PAGES, "docs/ and the navigation of mkdocs.yml differ"

@@ -26,7 +26,7 @@ from natgrad.options import (
     check_fields,
     checked,
     describe,
-    size,
+    parse_bytes,
     text,
 )
 from tests.options_page import page
@@ -158,13 +158,13 @@ def test_ranges_are_told_to_the_docs():
 
 @pytest.mark.parametrize(("given", "bytes_"), [("8GB", 8 * 10**9), ("500 MiB", 500 * 2**20), (1e9, 10**9), (7, 7)])
 def test_sizes_are_bytes(given, bytes_):
-    assert size("memory", given) == bytes_
+    assert parse_bytes("memory", given) == bytes_
 
 
 @pytest.mark.parametrize("given", ["1e400GB", "0", "-3GB", "8 apples", "", 0, -1, NAN, INF, True, None, "1e30TB"])
 def test_sizes_that_are_none(given):
     with pytest.raises(ValueError, match="memory"):
-        size("memory", given)
+        parse_bytes("memory", given)
 
 
 def test_the_page_of_the_docs_says_what_the_code_says():

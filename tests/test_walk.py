@@ -34,13 +34,13 @@ def files_of(call):
     visited = set()
 
     def see(frame, event, argument):
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(PACKAGE):
-            visited.add(path.relative_to(PACKAGE).as_posix())
+        if event == "call":
+            visited.add(frame.f_code.co_filename)
 
     sys.setprofile(see)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return visited
+    inside = (path for path in map(Path, visited) if path.is_relative_to(PACKAGE))
+    return {path.relative_to(PACKAGE).as_posix() for path in inside}

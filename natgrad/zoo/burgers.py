@@ -1,11 +1,10 @@
 """Burgers' equation, which steepens a sine into a shock of width ν: u_t + u u_x = ν u_xx, points (t, x).
 
 Half of the points lie where the shock is, |x| < w = 10πν, the others in layers between there and the ends. With
-`graded` the network sees asinh(x/w) beside t and x, in which the shock is as wide as all else. The values at the ends
-are exact by the network, and so are those at t = 0; with `odd` u is odd in x besides, which holds the shock where it
-is, and all points lie at x > 0. Windows of time have a block `initial` instead of values that are exact at t = 0, with
-a tenth as many points. Errors are those on the grid of 101 × 257 points of [0, 1] × [−1, 1], ends included (101 × 513
-where ν < 0.002).
+`graded` the network sees asinh(x/w) beside t and x, in which the shock is as wide as all else. Values at the ends and
+at t = 0 are exact by the network; with `odd` u is odd in x, which holds the shock where it is, and all points lie at
+x > 0. Windows of time have a block `initial` instead, with a tenth as many points. Errors are those on the grid of
+101 × 257 points of [0, 1] × [−1, 1], ends included (101 × 513 where ν < 0.002).
 """
 
 from typing import Annotated
@@ -24,8 +23,7 @@ from natgrad.zoo._shock import layered, network, shock_of
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar
 
 START, WALLS = lambda x: -jnp.sin(jnp.pi * x[0]), lambda z: 1 - z[1] ** 2
-DOMAIN = Interval(0, 1) * Box(-1, 1)
-NU = 0.01 / float(jnp.pi)
+DOMAIN, NU = Interval(0, 1) * Box(-1, 1), 0.01 / float(jnp.pi)
 Viscosity = Annotated[float, Range(at_least=1e-3, at_most=1)]
 Many = Annotated[int, Range(at_least=4)]
 
@@ -85,9 +83,8 @@ def evolution(
 sizes = {"width": 20, "interior": 2_000}
 small = Preset(sizes, budget(ngd=100, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, error=1.5e-4)
 record = Preset({}, budget(ngd=200, quasi_newton=10_000, adam=50_000))
-smooth = Preset(
-    {"width": 40, "interior": 9_000, "nu": 0.01}, budget(ngd=80, quasi_newton=10_000, adam=50_000)
-)  # polish
+options = {"width": 40, "interior": 9_000, "nu": 0.01}
+smooth = Preset(options, budget(ngd=80, quasi_newton=10_000, adam=50_000))  # polish
 thin = Preset({"nu": 1e-3}, budget(ngd=300, quasi_newton=10_000, adam=50_000))
 benchmark = register(
     Benchmark(
