@@ -11,7 +11,6 @@ from natgrad.linalg.cholesky import orthonormalize as orthonormalize
 from natgrad.linalg.cholesky import safe_cholesky as safe_cholesky
 from natgrad.linalg.cholesky import whiten as whiten
 from natgrad.linalg.damped import DampedRows as DampedRows
-from natgrad.linalg.damped import RowExchange as RowExchange
 from natgrad.linalg.damped import damped_rows as damped_rows
 from natgrad.linalg.nystrom import LowRank as LowRank
 from natgrad.linalg.nystrom import from_factor as from_factor

@@ -25,9 +25,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from natgrad.backend import host
-from natgrad.backend.parallel import everywhere, gather, inside, not_before, own_rows, total
+from natgrad.backend.parallel import everywhere, inside, not_before, total
 from natgrad.gramian import StoredJacobian
-from natgrad.linalg import RowExchange, damped_rows, power_method
+from natgrad.linalg import damped_rows, power_method
 from natgrad.optim.ngd import StepInfo
 from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked, Count, Factor, Fraction, Share
@@ -107,11 +107,12 @@ class Polish(Checked):
         least = LEAST * jnp.finfo(theta.dtype).eps ** 2
         relative = jnp.clip(jnp.where(jnp.isnan(state.relative), self.start, state.relative), least, 1.0)
         mu = relative * jnp.where(largest > 0, largest, 1.0)
-        factors = damped_rows(A, mu, RowExchange(gather, own_rows, total) if inside() else None)
+        loss, norm = 0.5 * total(r @ r), jnp.linalg.norm(gradient)
+        factors = damped_rows(not_before(A, mu + loss + norm), mu, total if inside() else None)
         d = -factors.solve(r)
         Ad = A @ d
-        slope, square, loss, norm = -total(r @ Ad), total(Ad @ Ad), 0.5 * total(r @ r), jnp.linalg.norm(gradient)
-        d = not_before(d, slope + square + loss + norm)
+        slope, square = -total(r @ Ad), total(Ad @ Ad)
+        d = not_before(d, slope + square)
 
         features = lambda delta: _rows(problem, unravel(theta + delta))
         remainder = lambda delta, value: factors.solve(value - r - A @ delta)
