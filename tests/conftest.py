@@ -4,6 +4,9 @@ import signal
 import jax
 import pytest
 
+from tests import typechecked
+
+typechecked.install()
 os.environ["NATGRAD_CACHE"] = "0"  # tests leave nothing in the user's folders; those of the cache say otherwise
 jax.config.update("jax_enable_x64", True)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background, and processes of tests inherit it

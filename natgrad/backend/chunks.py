@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from natgrad.backend import tuning
 from natgrad.backend.xla import on_cpu, whole
@@ -43,12 +43,12 @@ def stack(n: int, size: int, part: Callable[[Int[Array, ""]], Array], axis: int 
     return cover(n, size, put, jnp.zeros(shape, like.dtype))
 
 
-def by_columns(fn: Callable[[Array], Array], X: Float[Array, "n m"], most: int) -> Float[Array, "k m"]:
+def by_columns(fn: Callable[[Array], Array], X: Shaped[Array, "n m"], most: int) -> Shaped[Array, "k m"]:
     """fn of each column, at most so many at a time."""
     return by_rows(fn, X.T, most).T
 
 
-def by_rows(fn: Callable[[Array], Array], X: Float[Array, "m n"], most: int) -> Float[Array, "m k"]:
+def by_rows(fn: Callable[[Array], Array], X: Shaped[Array, "m n"], most: int) -> Shaped[Array, "m k"]:
     """fn of each row, at most so many at a time: in rounds of one size, filled up with zeros.
 
     `jax.lax.map` would do what remains apart. Sums over devices in a loop must not meet others
