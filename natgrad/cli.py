@@ -44,11 +44,11 @@ def natgrad(
 
 
 @app.command("list")
-def list_() -> None:
-    """Show the problems with their presets and sizes, and the optimizers."""
+def list_(problem: given.Listed = None) -> None:
+    """Show the problems and the optimizers, or the presets of one problem."""
     from natgrad.experiment.listing import listing
 
-    print(listing())
+    print(listing(problem))
 
 
 @app.command()

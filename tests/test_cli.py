@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from natgrad import zoo
 from natgrad.cli import main
 from tests.experiment.conftest import compiled as compiled
 from tests.experiment.small_runs import SETTINGS, history
@@ -33,8 +34,21 @@ def natgrad(*words):
 def test_list(here, capsys):
     assert natgrad("list") == 0
     out = capsys.readouterr().out
-    for name in ("poisson3d", "heat3d", "kovasznay", "nystrom-gaussian", "adam", "small", "paper", "width=64"):
+    for name in ("poisson3d", "heat3d", "kovasznay", "nystrom-gaussian", "adam", "(small, paper)"):
         assert name in out
+    assert natgrad("list", "heat3d") == 0
+    out = capsys.readouterr().out
+    for words in ("paper  width=64 ", "--recipe published: interior=10000", "60 steps of natural gradient descent\n"):
+        assert words in out
+    assert "kovasznay" not in out
+    assert natgrad("list", "heat") == 2
+    assert capsys.readouterr().err.startswith("natgrad: unknown problem 'heat'")
+
+
+def test_list_says_the_windows_of_a_preset(here, capsys):
+    windows, steps = zoo.get("advection").preset("small").windows, zoo.get("advection").preset("small").steps["ngd"]
+    assert natgrad("list", "advection") == 0
+    assert f"{windows} windows of time, {steps} steps of natural gradient descent in each\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["list"], ["--version"], []])
