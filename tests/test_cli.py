@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -43,6 +44,16 @@ def test_list(here, capsys):
     assert "kovasznay" not in out
     assert natgrad("list", "heat") == 2
     assert capsys.readouterr().err.startswith("natgrad: unknown problem 'heat'")
+
+
+def test_every_command_is_described_in_a_whole_sentence(here, capsys):
+    """Too long a sentence would be cut off by three dots."""
+    assert natgrad("--help") == 0
+    out = capsys.readouterr().out
+    commands = out[out.index("Commands:") :].splitlines()[1:]
+    assert len(commands) == 10
+    for line in commands:
+        assert re.fullmatch(r"  \w+ +[A-Z].*[^.]\.", line), line
 
 
 def test_list_says_the_windows_of_a_preset(here, capsys):
