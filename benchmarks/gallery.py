@@ -70,7 +70,9 @@ def keep(folder: Path) -> None:
         raise ValueError(f"{folder} has not ended: run it to its end first")
     error, stated = run.result["errors"][run.norm], zoo.get(run.problem).preset(run.result["preset"]).error
     if stated is not None and not error <= FACTOR * stated:
-        raise ValueError(f"{folder} ended with an error of {error:.1e} where its preset states {stated:g}: it is not kept")
+        raise ValueError(
+            f"{folder} ended with an error of {error:.1e}, and its preset states {stated:g}: it is not kept"
+        )
     network = kept_of(run)
     NETWORKS.mkdir(exist_ok=True)
     ng.save(NETWORKS / f"{run.problem}.ng", network)

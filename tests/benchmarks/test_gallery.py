@@ -79,7 +79,7 @@ def test_a_run_that_went_wrong_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(gallery, "NETWORKS", tmp_path / "networks")
     stated = zoo.get("poisson3d").preset("small").error
     folder = made_up(tmp_path / "run", floor=4 * stated)
-    with pytest.raises(ValueError, match=r"run ended with an error of .* where its preset states .*: it is not kept"):
+    with pytest.raises(ValueError, match=r"run ended with an error of .*, and its preset states .*: it is not kept"):
         gallery.keep(folder)
     assert not (tmp_path / "gallery.csv").exists()
     assert not (tmp_path / "networks").exists()

@@ -212,7 +212,8 @@ const frame = document.querySelector("iframe");
 frame.onload = () => setTimeout(() => {
   const page = frame.contentDocument, cells = page.querySelectorAll("tbody th, td, svg, select, button");
   const edges = Array.from(cells, e => e.getBoundingClientRect().right);
-  const crossed = Array.from(page.querySelectorAll("td")).filter(e => e.scrollWidth > e.clientWidth).map(e => `${e.textContent} ${e.scrollWidth} ${e.clientWidth}`);
+  const wide = Array.from(page.querySelectorAll("td")).filter(e => e.scrollWidth > e.clientWidth);
+  const crossed = wide.map(e => `${e.textContent}: ${e.scrollWidth} in ${e.clientWidth}`);
   const told = [cells.length, page.documentElement.scrollWidth, Math.max(...edges), crossed];
   document.body.innerHTML = "<pre>SEEN" + JSON.stringify(told) + "NEES</pre>";
 }, 500);

@@ -150,7 +150,7 @@ def test_a_library_that_does_not_begin_is_told_in_a_line(monkeypatch):
     module = ModuleType("wandb")
     module.init = lambda **options: [][1]
     monkeypatch.setitem(sys.modules, "wandb", module)
-    with pytest.raises(ValueError, match="^Weights & Biases does not begin a run: list index out of range$"):
+    with pytest.raises(ValueError, match=r"^Weights & Biases does not begin a run: list index out of range$"):
         solve(ng.trackers.WandB("heat"))
 
 
