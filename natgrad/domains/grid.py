@@ -81,7 +81,7 @@ def fitted(stairs: Grid, domain: Domain) -> Grid:
     """A grid of whole cells of a box, its outer points moved onto the boundary: each to the nearest of many points
     there, unless it lies on the boundary already, or a cell of it would be turned over."""
     ((kind, cells),) = stairs.cells
-    outer = np.flatnonzero(stairs.boundary)
+    outer = np.flatnonzero(np.asarray(stairs.boundary))
     outer = outer[~np.asarray(domain.on_boundary(stairs.points[outer]))]
     if domain.dim == 1 or not len(outer):
         return stairs
