@@ -5,8 +5,9 @@
 
 `--train` runs `natgrad run NAME --preset small --optimizer nystrom --seed 0` in a process of its own (what is finished
 in the folder of runs is not run again), and keeps its network in results/gallery/NAME.ng and a row with sizes, errors
-and command in results/gallery.csv. `--draw` draws what is new into a folder, and writes there, as gallery.md, a section
-for each problem of `zoo.names()`; one without a record says so, as does one whose preset has changed since.
+and command in results/gallery.csv, unless it ended far above the error that the preset states. `--draw` draws what is
+new into a folder, and writes there, as gallery.md, a section for each problem of `zoo.names()`; one without a record
+says so, as does one whose preset has changed since.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import jax
 
 import natgrad as ng
 from benchmarks.keep import RESULTS, listed
-from benchmarks.presets import unchanged
+from benchmarks.presets import FACTOR, unchanged
 from natgrad import zoo
 from natgrad.experiment import fields, plots
 from natgrad.experiment.config import keys
@@ -67,13 +68,18 @@ def keep(folder: Path) -> None:
     run = load(folder)
     if not run.result:
         raise ValueError(f"{folder} has not ended: run it to its end first")
+    error, stated = run.result["errors"][run.norm], zoo.get(run.problem).preset(run.result["preset"]).error
+    if stated is not None and not error <= FACTOR * stated:
+        raise ValueError(
+            f"{folder} ended with an error of {error:.1e}, and its preset states {stated:g}: it is not kept"
+        )
     network = kept_of(run)
     NETWORKS.mkdir(exist_ok=True)
     ng.save(NETWORKS / f"{run.problem}.ng", network)
     row = {
         **{name: run.result[name] for name in ("problem", "preset", "seed", "parameters", "rows", "steps", "status")},
         "norm": run.norm,
-        "error": f"{run.result['errors'][run.norm]:.3g}",
+        "error": f"{error:.3g}",
         "seconds": f"{run.result['time']:.3g}",
         "options": json.dumps(run.config["options"]["problem"], ensure_ascii=False),
         "device": run.result["device"],

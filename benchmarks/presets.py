@@ -91,9 +91,12 @@ def seeds_page(text: str) -> str:
 
 
 def zoo_page(text: str) -> str:
-    """docs/zoo.md with the numbers of the records in its table; rows of problems without a record stay as they are."""
+    """docs/zoo.md with the numbers of the records in its table; rows of problems without a record stay as they are.
+
+    Errors and seconds are those of results/presets.csv, and where it has none those of results/gallery.csv.
+    """
     first = {row["problem"]: row for row in read(RESULTS / "presets.csv") if row["seed"] == "0"}
-    sizes = {row["problem"]: row for row in read(RESULTS / "gallery.csv")}
+    kept = {row["problem"]: row for row in read(RESULTS / "gallery.csv")}
     lines = text.split("\n")
     for i, line in enumerate(lines):
         cells = line.replace("\\|", "\0").split("|")
@@ -101,12 +104,16 @@ def zoo_page(text: str) -> str:
         if name not in zoo.names():
             continue
         preset, norm = zoo.get(name).preset("small"), zoo.get(name).norm
-        if name in sizes and sizes[name]["preset"] == "small" and unchanged(zoo.get(name), sizes[name]):
-            cells[3:5] = (f" {int(sizes[name][size]):,} " for size in ("parameters", "rows"))
-        if name in first and float(first[name]["stated"]) == preset.error:
-            error = ("L² " if norm == "l2" else "") + f"{float(first[name]['error']):.1e}".replace("e-0", "e-")
+        sizes = kept.get(name, {"preset": ""})
+        current = sizes["preset"] == "small" and unchanged(zoo.get(name), sizes)
+        measured = first[name] if name in first and float(first[name]["stated"]) == preset.error else None
+        if current:
+            cells[3:5] = (f" {int(sizes[size]):,} " for size in ("parameters", "rows"))
+            measured = measured or sizes
+        if measured is not None:
+            error = ("L² " if norm == "l2" else "") + f"{float(measured['error']):.1e}".replace("e-0", "e-")
             steps = (f"{preset.windows} × " if preset.windows else "") + str(preset.steps["ngd"])
-            cells[5:8] = (f" {steps} ", f" {error} ", f" {float(first[name]['seconds']):.0f} s ")
+            cells[5:8] = (f" {steps} ", f" {error} ", f" {float(measured['seconds']):.0f} s ")
         lines[i] = "|".join(cells).replace("\0", "\\|")
     return "\n".join(lines)
 

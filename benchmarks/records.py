@@ -15,7 +15,6 @@ import argparse
 import csv
 import io
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.keep import RECORDS, RESULTS, listed, named
+from benchmarks.markers import filled
 from natgrad.experiment.records import content, pack
 from natgrad.experiment.runs import Run, find, load
 from natgrad.storage.files import write
@@ -278,12 +278,7 @@ def listing() -> str:
 
 def page(text: str) -> str:
     """The page with its tables made anew, between their markers."""
-    for name, made in (("compared", compared()), ("runs", listing())):
-        begin, end = f"<!-- {name}: made by benchmarks.records -->", f"<!-- {name}: end -->"
-        if text.count(begin) != 1 or text.count(end) != 1:
-            raise ValueError(f"{PAGE} must have the line {begin} and then {end}, once each")
-        text = re.sub(f"{begin}.*?{end}", lambda _, new=f"{begin}\n\n{made}\n\n{end}": new, text, flags=re.DOTALL)
-    return text
+    return filled(text, "benchmarks.records", {"compared": compared(), "runs": listing()})
 
 
 def main() -> None:

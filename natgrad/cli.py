@@ -44,11 +44,11 @@ def natgrad(
 
 
 @app.command("list")
-def list_() -> None:
-    """Show the problems with their presets and sizes, and the optimizers."""
+def list_(problem: given.Listed = None) -> None:
+    """Show the problems and the optimizers, or one problem's presets."""
     from natgrad.experiment.listing import listing
 
-    print(listing())
+    print(listing(problem))
 
 
 @app.command()
@@ -125,7 +125,7 @@ def compare(
     plots: given.Plots = True,
     cache: given.Cache = True,
 ) -> None:
-    """Run several optimizers on one problem, and write a table and a plot of all. Runs that exist are used."""
+    """Run several optimizers on one problem. Write a table and a plot. Runs that exist are used."""
     from natgrad.experiment.config import Config
     from natgrad.experiment.many import parse_list, parse_seeds
 
@@ -160,7 +160,7 @@ def sweep(
     plots: given.Plots = True,
     cache: given.Cache = True,
 ) -> None:
-    """Do one run for each value of an option, and write a table and a plot of all. Runs that exist are used."""
+    """Do one run for each value of an option. Write a table and a plot. Runs that exist are used."""
     from natgrad.experiment.config import Config
     from natgrad.experiment.many import parse_list, parse_seeds
 
@@ -207,7 +207,7 @@ def spectrum(
     quiet: given.Quiet = False,
     cache: given.Cache = True,
 ) -> None:
-    """Write the eigenvalues of the Gramian along training, as spectrum.npz and spectrum.png."""
+    """Write the eigenvalues of the Gramian along training. The files are spectrum.npz and spectrum.png."""
     from natgrad.experiment import spectrum as spectra
     from natgrad.experiment.config import Config
     from natgrad.experiment.many import parse_list
@@ -231,7 +231,7 @@ def table(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table into this file.")] = None,
     force: given.Overwrite = False,
 ) -> None:
-    """Print the error at the plateau and the time to it: one row per optimizer, one column per problem."""
+    """Print the error at the plateau and the time to it. A row is an optimizer, a column a problem."""
     from natgrad.experiment.runs import find
     from natgrad.experiment.tables import document
     from natgrad.storage.files import writable, write
@@ -255,7 +255,7 @@ def plot(
     force: given.Overwrite = False,
     quiet: given.Quiet = False,
 ) -> None:
-    """Draw the convergence against iterations and time, what the solver did, and the solutions."""
+    """Draw convergence, solver and solutions of runs. With --movie, draw one run over time."""
     from natgrad.experiment.folder import held
     from natgrad.experiment.plots import plot as draw
     from natgrad.experiment.runs import find
@@ -277,7 +277,7 @@ app.command()(export)
 
 @app.command()
 def watch(runs: given.Folders, port: given.Port = 0) -> None:
-    """Follow runs while they go on, on a page of this machine that refreshes itself. Ctrl-C ends it."""
+    """Follow runs in a browser while they go on. The page is local and refreshes itself. Ctrl-C ends it."""
     from natgrad.experiment.watch import serve
 
     serve(runs, port)
@@ -291,7 +291,7 @@ def report(
     fields: Annotated[bool, typer.Option(help="Draw the solutions too.")] = True,
     quiet: given.Quiet = False,
 ) -> None:
-    """Write one self-contained page with interactive curves, solutions, the table and the commands."""
+    """Write one self-contained page about runs. It has curves, solutions, the table and the commands."""
     from natgrad.experiment.report import page
     from natgrad.experiment.runs import find
     from natgrad.experiment.single import speaker

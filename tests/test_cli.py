@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from natgrad import zoo
 from natgrad.cli import main
 from tests.experiment.conftest import compiled as compiled
 from tests.experiment.small_runs import SETTINGS, history
@@ -33,8 +35,31 @@ def natgrad(*words):
 def test_list(here, capsys):
     assert natgrad("list") == 0
     out = capsys.readouterr().out
-    for name in ("poisson3d", "heat3d", "kovasznay", "nystrom-gaussian", "adam", "small", "paper", "width=64"):
+    for name in ("poisson3d", "heat3d", "kovasznay", "nystrom-gaussian", "adam", "(small, paper)"):
         assert name in out
+    assert natgrad("list", "heat3d") == 0
+    out = capsys.readouterr().out
+    for words in ("paper  width=64 ", "--recipe published: interior=10000", "60 steps of natural gradient descent\n"):
+        assert words in out
+    assert "kovasznay" not in out
+    assert natgrad("list", "heat") == 2
+    assert capsys.readouterr().err.startswith("natgrad: unknown problem 'heat'")
+
+
+def test_every_command_is_described_in_a_whole_sentence(here, capsys):
+    """Too long a sentence would be cut off by three dots."""
+    assert natgrad("--help") == 0
+    out = capsys.readouterr().out
+    commands = out[out.index("Commands:") :].splitlines()[1:]
+    assert len(commands) == 10
+    for line in commands:
+        assert re.fullmatch(r"  \w+ +[A-Z].*[^.]\.", line), line
+
+
+def test_list_says_the_windows_of_a_preset(here, capsys):
+    windows, steps = zoo.get("advection").preset("small").windows, zoo.get("advection").preset("small").steps["ngd"]
+    assert natgrad("list", "advection") == 0
+    assert f"{windows} windows of time, {steps} steps of natural gradient descent in each\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["list"], ["--version"], []])

@@ -150,7 +150,7 @@ RUN = [
 ]
 COMMANDS = [
     ("frobnicate", "frobnicate"),
-    ("list poisson3d", "poisson3d"),
+    ("list poisson", "poisson3d"),
     ("run poisson3d --devices 99999", r"--devices must be at most \d+ a process, got 99999"),
     ("run", "PROBLEM"),
     ("run poison3d", "did you mean poisson3d"),

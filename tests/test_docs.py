@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from natgrad import zoo
+from natgrad.experiment.optimizers import NAMES, NATURAL
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
@@ -70,6 +73,12 @@ def test_links_lead_somewhere(page):
 def test_no_number_is_left_out(page):
     """`@ROWS@` and its like stand where a number is to come, until it is there."""
     assert not re.findall(r"@[A-Z][A-Z0-9]*@", text(page))
+
+
+def test_the_readme_counts_what_there_is():
+    readme = (ROOT / "README.md").read_text()
+    said = re.search(r"There are (\d+) problems .* and (\d+) optimizers: (\d+) natural", readme)
+    assert [int(number) for number in said.groups()] == [len(zoo.names()), len(NAMES), len(NATURAL)]
 
 
 def test_every_page_is_in_the_navigation():

@@ -26,6 +26,7 @@ SCRIPTS = (
     "save_load",
     "several_devices",
     "stl",
+    "trackers",
     "units",
     "vector_problem",
 )
@@ -77,7 +78,9 @@ def test_example(name, tmp_path):
         pytest.importorskip("meshio")
     if name == "perforated_plate":
         pytest.importorskip("skfem")
-    out = ("--out", tmp_path / "run") if name in ("resume", "save_load", "export") else ()
+    if name == "trackers":
+        pytest.importorskip("tensorboardX")
+    out = ("--out", tmp_path / "run") if name in ("resume", "save_load", "export", "trackers") else ()
     assert "relative H¹ error" in run(ROOT / "examples" / f"{name}.py", *out)
 
 

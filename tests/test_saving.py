@@ -257,7 +257,7 @@ def test_nothing_else_is_overwritten(tmp_path, saved):
         ("thesis.ng", "is there already, and natgrad did not save it: choose another name"),
         ("link.ng", "is there already, and natgrad did not save it: choose another name"),
         ("folder.ng", "is a folder: give the name of a file"),
-        ("no/u.ng", "lies in a folder that does not exist: give the name of a file"),
+        ("no/u.ng", "lies in a folder that does not exist: make it first"),
     ):
         with pytest.raises(ValueError, match=line):
             ng.save(tmp_path / name, network)

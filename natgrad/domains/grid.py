@@ -11,6 +11,7 @@ import numpy as np
 from natgrad.backend import host
 from natgrad.domains.ball import Ball
 from natgrad.domains.domain import Domain
+from natgrad.domains.mesh import Mesh
 from natgrad.domains.polygon import Polygon
 from natgrad.domains.spacetime import SpaceTime
 
@@ -23,6 +24,8 @@ FACETS = {
     "hexahedron": ((0, 1, 2, 3), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7)),
 }
 HUGE = 10**9  # more along an axis has no name in a message
+BENT = -0.1  # how far a corner may be bent inwards, of the size of a cell
+MANY = 200_000  # points of a boundary among which the nearest is looked for
 SIZES = {1: 200, 2: 100, 3: 32}  # cells along an axis, where nobody says
 
 
@@ -50,8 +53,11 @@ class Grid:
 
 
 def grid(domain: Domain, cells: int | None = None) -> Grid:
-    """The grid of a domain with so many cells along each axis: boxes and balls are divided evenly, polygons into
-    triangles; of any other domain the grid of the box around it, less the cells whose middle is outside."""
+    """The grid of a domain with so many cells along each axis.
+
+    Boxes and balls are divided evenly, polygons into triangles. A mesh is its own unless a number is given. Of any
+    other domain it is the cells of the box around it whose middle is inside, `fitted` to the boundary.
+    """
     if isinstance(domain, SpaceTime):
         raise ValueError("the grid of a SpaceTime is that of its space, at some times")
     if not isinstance(domain, Domain):
@@ -59,6 +65,8 @@ def grid(domain: Domain, cells: int | None = None) -> Grid:
     if domain.dim > 3:
         raise ValueError(f"a grid has 1 to 3 coordinates of space, and {domain} has {domain.dim}")
     n = SIZES[domain.dim] if cells is None else cells
+    if isinstance(domain, Mesh) and cells is None:
+        return Grid(domain.points.values, (("triangle" if domain.dim == 2 else "tetra", domain.cells.values),))
     if isinstance(domain, Polygon):
         return _triangles(domain, n)
     if isinstance(domain, Ball):
@@ -66,7 +74,41 @@ def grid(domain: Domain, cells: int | None = None) -> Grid:
         length, width = np.linalg.norm(cube.points, axis=1), abs(cube.points).max(axis=1)
         round_ = cube.points * (width / np.where(length > 0, length, 1.0))[:, None]
         return Grid(np.array(domain.center) + domain.radius * round_, cube.cells)
-    return box(*domain.bounds(), n, lambda x: np.asarray(domain.contains(x)))
+    return fitted(box(*domain.bounds(), n, lambda x: np.asarray(domain.contains(x))), domain)
+
+
+def fitted(stairs: Grid, domain: Domain) -> Grid:
+    """A grid of whole cells of a box, its outer points moved onto the boundary: each to the nearest of many points
+    there, unless it lies on the boundary already, or a cell of it would be turned over."""
+    ((kind, cells),) = stairs.cells
+    outer = np.flatnonzero(np.asarray(stairs.boundary))
+    outer = outer[~np.asarray(domain.on_boundary(stairs.points[outer]))]
+    if domain.dim == 1 or not len(outer):
+        return stairs
+    from scipy.spatial import cKDTree
+
+    there = np.asarray(domain.boundary(min(30 * len(outer), MANY), rule="sobol").x, float)
+    near, which = cKDTree(there).query(stairs.points[outer])
+    size = np.linalg.norm(np.ptp(stairs.points[cells[0]], axis=0))
+    moved, points = outer[near < size], stairs.points.copy()
+    points[moved] = there[which[near < size]]
+    while len(moved):  # back with those of cells that are turned over, be it at one corner
+        turned = np.unique(cells[turning(points[cells]).min(axis=1) < BENT * size**domain.dim])
+        if not np.isin(turned, moved).any():
+            break
+        back, moved = np.intersect1d(moved, turned), np.setdiff1d(moved, turned)
+        points[back] = stairs.points[back]
+    return Grid(points, ((kind, cells),))
+
+
+def turning(x: np.ndarray) -> np.ndarray:
+    """The determinant of the edges at each corner of quads (k, 4, 2) or hexahedra (k, 8, 3); none is below 0 in a cell
+    that is not turned over."""
+    if x.shape[1] == 4:
+        ahead, behind = np.roll(x, -1, axis=1) - x, np.roll(x, 1, axis=1) - x
+        return ahead[..., 0] * behind[..., 1] - ahead[..., 1] * behind[..., 0]
+    around = np.array([(1, 3, 4), (2, 0, 5), (3, 1, 6), (0, 2, 7), (7, 5, 0), (4, 6, 1), (5, 7, 2), (6, 4, 3)])
+    return np.linalg.det(x[:, around] - x[:, :, None])
 
 
 def box(lower: Sequence[float], upper: Sequence[float], n: int, inside: Callable | None = None) -> Grid:

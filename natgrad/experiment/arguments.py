@@ -8,11 +8,12 @@ import typer
 OUTPUT = "--output", "--force"  # how the command line says where to write, and what to write over
 
 Problem = Annotated[str, typer.Argument(help="The problem to solve. `natgrad list` shows all of them.")]
+Listed = Annotated[str | None, typer.Argument(metavar="PROBLEM", help="Show the presets of this problem.")]
 Optimizer = Annotated[str, typer.Option(help="The optimizer. `natgrad list` shows all of them.")]
 Preset = Annotated[
     str,
     typer.Option(
-        help="The size of the problem. `natgrad list` shows the presets of each one. The preset named paper has the "
+        help="The size of the problem. `natgrad list PROBLEM` shows the presets. The preset named paper has the "
         "paper's sizes; its points and metric are the paper's with --recipe published."
     ),
 ]

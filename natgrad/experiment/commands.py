@@ -19,7 +19,7 @@ def export(
     force: given.Overwrite = False,
     quiet: given.Quiet = False,
 ) -> None:
-    """Write the solution, its gradient and its error for ParaView, NumPy or a spreadsheet."""
+    """Write the solution for ParaView, NumPy or a spreadsheet. Its gradient and its error are in there."""
     import jax
 
     from natgrad.experiment.export import export as write_run

@@ -45,7 +45,9 @@ def caption(groups: Sequence[Group]) -> str:
     """How the table is read, and how many runs are not in it."""
     seeds = "; medians over seeds, quartiles in brackets" if any(len(g.runs) > 1 for g in groups) else ""
     repeats = sum(g.repeats for g in groups)
-    left = f" Left out: {repeats} of the same options and seed as another that went at least as far." if repeats else ""
+    left = (
+        f" Left out: {repeats} with the options and the seed of another that went at least as far." if repeats else ""
+    )
     return f"{CAPTION}{seeds}.{left}"
 
 

@@ -13,9 +13,11 @@ Each opens what it writes to with its first step, and closes it at the end; of s
 """
 
 import abc
+import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +89,9 @@ class WandB(Tracker):
         self._run: Any = None
 
     def log(self, step, numbers):
-        self._run = self._run or self._start(**self.options)
+        if self._run is None:
+            with opens("Weights & Biases"):
+                self._run = self._start(**self.options)
         self._run.log(dict(numbers), step=step)
 
     def close(self):
@@ -97,7 +101,10 @@ class WandB(Tracker):
 
 
 class MLflow(Tracker):
-    """A run of MLflow at a tracking URI (by default MLflow's own choice); leaves the run that is active alone."""
+    """A run of MLflow at a tracking URI: a database in a file, `sqlite:///mlflow.db`, or a server's address.
+
+    The default is MLflow's own choice. The run that is active is left alone.
+    """
 
     def __init__(self, experiment: str = "natgrad", *, uri: str | None = None, name: str | None = None):
         with needs("MLflow", "mlflow"):
@@ -108,18 +115,45 @@ class MLflow(Tracker):
 
     def log(self, step, numbers):
         if self._client is None:
-            self._client = self._library.MlflowClient(tracking_uri=self.uri)
-            known = self._client.get_experiment_by_name(self.experiment)
-            home = known.experiment_id if known is not None else self._client.create_experiment(self.experiment)
-            self._run = self._client.create_run(home, run_name=self.name).info.run_id
+            with opens(f"MLflow at {self.uri}" if self.uri else "MLflow"), silent("mlflow.store.db.utils"):
+                self._open()
         stamp = int(1000 * time.time())
         metrics = [self._library.entities.Metric(key, value, stamp, step) for key, value in numbers.items()]
         self._client.log_batch(self._run, metrics=metrics)
+
+    def _open(self):
+        client = self._library.MlflowClient(tracking_uri=self.uri)
+        known = client.get_experiment_by_name(self.experiment)
+        home = known.experiment_id if known is not None else client.create_experiment(self.experiment)
+        self._run = client.create_run(home, run_name=self.name).info.run_id
+        self._client = client
 
     def close(self):
         if self._client is not None:
             self._client.set_terminated(self._run)
         self._client = None
+
+
+@contextmanager
+def opens(where: str) -> Iterator[None]:
+    """What a tracker's own library says when it cannot begin a run, in one line."""
+    try:
+        yield
+    except Exception as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{where} does not begin a run: {said}") from error
+
+
+@contextmanager
+def silent(name: str) -> Iterator[None]:
+    """Only warnings of a logger: MLflow tells of each table that it makes."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
@@ -139,7 +173,7 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
 NAMES: dict[str, Callable[[Path], Tracker]] = {
     "tensorboard": lambda folder: TensorBoard(folder / "tensorboard"),
     "wandb": lambda folder: WandB(mode="offline", dir=str(folder), name=folder.name),
-    "mlflow": lambda folder: MLflow(uri=(folder / "mlruns").absolute().as_uri(), name=folder.name),
+    "mlflow": lambda folder: MLflow(uri=f"sqlite:///{(folder / 'mlflow.db').absolute().as_posix()}", name=folder.name),
 }
 
 

@@ -37,8 +37,8 @@ def writable(path: Path | str, force: bool, name: str = "name", forced: str = "f
     """The path itself, if a file can be there and none is, or one that may go; `name` and `forced` say how to ask."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
-        reason = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
-        raise ValueError(f"{path} {reason}: give the name of a file")
+        folder = "is a folder: give the name of a file"
+        raise ValueError(f"{path} {folder if path.is_dir() else 'lies in a folder that does not exist: make it first'}")
     if path.exists() and not force:
         raise ValueError(f"{path} exists: choose another {name}, or {forced} to replace it")
     return path

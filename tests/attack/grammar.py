@@ -298,7 +298,8 @@ def _export(chance: random.Random) -> list[Piece]:
 
 
 def _list(chance: random.Random) -> list[Piece]:
-    return [chance.choice((Piece((), True), Piece(("poisson3d",), False), Piece(("--steps", "3"), False)))]
+    words = ((), True), (("poisson3d",), True), (("poisson",), False), (("--steps", "3"), False)
+    return [Piece(*chance.choice(words))]
 
 
 COMMANDS: dict[str, Callable[[random.Random], list[Piece]]] = {

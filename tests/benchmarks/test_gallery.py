@@ -9,6 +9,7 @@ import pytest
 from benchmarks import gallery
 from benchmarks.gallery import NETWORKS, current, draw_all, solution, stale, table
 from natgrad import zoo
+from tests.experiment.made_up import made_up
 
 LARGEST = 2_000_000  # bytes in results/gallery
 
@@ -71,3 +72,14 @@ def test_a_record_of_an_earlier_preset_counts_as_none(tmp_path, monkeypatch):
     draw_all(tmp_path)
     assert not list(tmp_path.glob("*.png"))
     assert (tmp_path / gallery.PAGE).read_text().count("No record yet") == len(zoo.names())
+
+
+def test_a_run_that_went_wrong_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(gallery, "TABLE", tmp_path / "gallery.csv")
+    monkeypatch.setattr(gallery, "NETWORKS", tmp_path / "networks")
+    stated = zoo.get("poisson3d").preset("small").error
+    folder = made_up(tmp_path / "run", floor=4 * stated)
+    with pytest.raises(ValueError, match=r"run ended with an error of .*, and its preset states .*: it is not kept"):
+        gallery.keep(folder)
+    assert not (tmp_path / "gallery.csv").exists()
+    assert not (tmp_path / "networks").exists()

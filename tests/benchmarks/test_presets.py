@@ -1,5 +1,6 @@
 """The numbers of small presets in the docs are those of the records."""
 
+import json
 import re
 
 import pytest
@@ -50,3 +51,16 @@ def test_a_record_of_another_preset_is_told_apart():
     assert not unchanged(benchmark, {"preset": "gone", "options": options})
     for old, new in (("1500", "1501"), (', "fresh": false', ""), ('"dim"', '"earlier": 1, "dim"')):
         assert not unchanged(benchmark, {"preset": "small", "options": options.replace(old, new)})
+
+
+def test_what_is_in_the_gallery_alone_stands_in_the_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(presets, "RESULTS", tmp_path)
+    options = {name: option.default for name, option in zoo.get("reaction").options.items()}
+    options |= zoo.get("reaction").preset("small").options
+    row = {"problem": "reaction", "preset": "small", "parameters": 1337, "rows": 720, "error": 9.8e-6, "seconds": 5.1}
+    row["options"] = f'"{json.dumps(options)}"'.replace('"', '""')[1:-1]
+    (tmp_path / "gallery.csv").write_text(f"{','.join(row)}\n{','.join(map(str, row.values()))}\n")
+    line = "| reaction | u_t | 1 | 2 | 3 | L² 4.0e-1 | 9 s | `c` |\n"
+    assert zoo_page(line) == "| reaction | u_t | 1,337 | 720 | 80 | L² 9.8e-6 | 5 s | `c` |\n"
+    (tmp_path / "gallery.csv").write_text((tmp_path / "gallery.csv").read_text().replace("small", "record"))
+    assert zoo_page(line) == line

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import natgrad as ng
-from natgrad.domains.grid import Grid, box, grid
+from natgrad.domains.grid import Grid, box, fitted, grid, turning
 
 L = ng.Polygon([(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)])
 DOMAINS = [
@@ -63,6 +63,54 @@ def test_another_domain_is_cut_out_of_its_box():
     on = found.points[found.boundary]
     assert set(np.unique(abs(on).max(axis=1))) == {0.5, 1.0}
     assert (abs(found.points).max(axis=1) >= 0.5).all()
+
+
+PLATE = (ng.Box([0, 0], [2, 1]) | ng.Ball([2, 0.5], 0.5)) - ng.Ball([1, 0.5], 0.2)
+CUT = {  # domain, cells along each axis, relative error of their sum
+    "plate": (PLATE, 60, 1e-3),
+    "quarter": (ng.Box([0, 0], [1, 1]) - ng.Ball([0, 0], 0.5), 33, 1e-3),
+    "bubble": (ng.Box([0, 0, 0], [1, 1, 1]) - ng.Ball([0.5, 0.5, 0.5], 0.3), 12, 2e-2),
+    "tetrahedron": (
+        ng.Surface(np.vstack([np.zeros(3), np.eye(3)]), [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]),
+        8,
+        0.1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_what_is_cut_out_is_fitted_to_the_boundary(name):
+    """Its outer points lie on the boundary, and no cell is turned over."""
+    domain, n, rough = CUT[name]
+    found = grid(domain, n)
+    sizes = measures(found)
+    assert (sizes > 0).all()
+    assert sizes.sum() == pytest.approx(domain.measure, rel=rough)
+    assert np.asarray(domain.on_boundary(found.points[found.boundary])).mean() > 0.95
+
+
+def test_a_cell_that_would_be_turned_over_stays():
+    """Corners of a cell all move to one spot of a boundary that is a point, but for one."""
+
+    class Spot(ng.Box):
+        def on_boundary(self, x, tol=None):
+            return np.zeros(len(x), bool)
+
+        def boundary(self, n, **how):
+            return ng.Box([0.4, 0.4], [0.41, 0.41]).boundary(n, **how)
+
+    found = fitted(box([0, 0], [1, 1], 2), Spot([0, 0], [1, 1]))
+    assert (measures(found) > 0).all()
+    assert turning(np.array([[[0.0, 0], [1, 0], [1, 1], [0, 1]]])).tolist() == [[1, 1, 1, 1]]
+    assert (turning(np.array([box([0] * 3, [1] * 3, 1).points[box([0] * 3, [1] * 3, 1).cells[0][1][0]]])) == 1).all()
+
+
+def test_a_mesh_is_its_own_grid():
+    mesh = ng.Mesh([(0, 0), (1, 0), (1, 1), (0, 1)], [(0, 1, 2), (0, 2, 3)])
+    found = grid(mesh)
+    assert found.cells[0][0] == "triangle"
+    assert measures(found).tolist() == [0.5, 0.5]
+    assert len(grid(mesh, 3).points) == 16
 
 
 def test_meshes_of_several_kinds_have_a_boundary():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from natgrad.experiment.run import over
+from natgrad.experiment.run import nothing_left
 from natgrad.experiment.statuses import exit_code
 
 LIMITS = {"steps": 100, "time_limit": None, "target_error": None}
@@ -24,11 +24,11 @@ LIMITS = {"steps": 100, "time_limit": None, "target_error": None}
 )
 def test_statuses(status, code, ended):
     assert exit_code(status) == code
-    assert over(SimpleNamespace(status=status, steps=5, time=1.0), LIMITS, LIMITS) is ended
+    assert nothing_left(SimpleNamespace(status=status, steps=5, time=1.0), LIMITS, LIMITS) is ended
 
 
 def test_a_limit_that_is_moved_lets_a_run_go_on():
     """But not one that more steps cannot change."""
     moved = LIMITS | {"target_error": 1e-9}
     for status, ended in (("target error", False), ("converged", True), ("no descent", True)):
-        assert over(SimpleNamespace(status=status, steps=5, time=1.0), moved, LIMITS) is ended
+        assert nothing_left(SimpleNamespace(status=status, steps=5, time=1.0), moved, LIMITS) is ended

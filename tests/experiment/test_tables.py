@@ -117,8 +117,8 @@ def test_the_default_is_a_row_of_its_own_beside_a_sweep(tmp_path):
         ("nystrom-gaussian", [0, 1], 1),
         ("nystrom-gaussian (gamma=1.0)", [0], 0),
     ]
-    assert "Left out: 1 of the same options and seed" in document(runs)
-    assert "Left out: 1 of the same options and seed" in page(runs, fields=False)
+    assert "Left out: 1 with the options and the seed" in document(runs)
+    assert "Left out: 1 with the options and the seed" in page(runs, fields=False)
     assert "Left out" not in document(runs[:2])
 
 

@@ -1,5 +1,9 @@
-"""Trackers: TensorBoard's events read back, the calls of Weights & Biases and MLflow recorded by stubs."""
+"""Trackers: TensorBoard's events read back; MLflow and Weights & Biases themselves where they are installed.
 
+Their calls are recorded by stubs where they are not.
+"""
+
+import json
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -103,13 +107,51 @@ def test_mlflow_gets_every_step_and_leaves_the_active_run_alone(monkeypatch, kno
     module.MlflowClient = lambda tracking_uri: calls.append(("client", (tracking_uri,), {})) or client
     module.entities = SimpleNamespace(Metric=lambda *given: given)
     monkeypatch.setitem(sys.modules, "mlflow", module)
-    solve(ng.trackers.MLflow("heat", uri="file:///tmp/x", name="one"), 2)
-    assert calls[0] == ("client", ("file:///tmp/x",), {})
+    solve(ng.trackers.MLflow("heat", uri="sqlite:///x.db", name="one"), 2)
+    assert calls[0] == ("client", ("sqlite:///x.db",), {})
     assert ("create_run", ("9" if known is None else "7",), {"run_name": "one"}) in calls
     batches = [c[2]["metrics"] for c in calls if c[0] == "log_batch"]
     assert [{metric[3] for metric in batch} for batch in batches] == [{1}, {2}, {2}]
     assert {"loss", "unknowns/nu/1"} <= {metric[0] for metric in batches[1]}
     assert calls[-1] == ("set_terminated", ("r",), {})
+
+
+def test_mlflow_itself_keeps_every_step(tmp_path):
+    mlflow = pytest.importorskip("mlflow")
+    store = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    solution = solve(ng.trackers.MLflow("heat", uri=store, name="one"))
+    client = mlflow.MlflowClient(tracking_uri=store)
+    (run,) = client.search_runs([client.get_experiment_by_name("heat").experiment_id])
+    assert (run.info.run_name, run.info.status) == ("one", "FINISHED")
+    losses = client.get_metric_history(run.info.run_id, "loss")
+    assert [entry.step for entry in losses] == [1, 2, 3, 4, 5, 6, 7]
+    np.testing.assert_array_equal([entry.value for entry in losses], solution.history.loss)
+    assert run.data.metrics["unknowns/nu/0"] == solution.u.nu.value[0]
+    with pytest.raises(ValueError, match=r"^MLflow at nowhere://x does not begin a run: .*nowhere"):
+        solve(ng.trackers.MLflow("heat", uri="nowhere://x"))
+
+
+@pytest.mark.slow
+def test_weights_and_biases_itself_keeps_a_run(tmp_path, monkeypatch):
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    assert wandb.run is None
+    solution = solve(ng.trackers.WandB("heat", mode="offline", dir=str(tmp_path)))
+    assert wandb.run is None
+    (file,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
+    wandb.teardown()  # what writes the file is a process of its own
+    kept = file.read_bytes()  # its numbers are JSON in there
+    assert b"unknowns/nu/0" in kept
+    for loss in solution.history.loss:
+        assert json.dumps(loss).encode() in kept
+
+
+def test_a_library_that_does_not_begin_is_told_in_a_line(monkeypatch):
+    module = ModuleType("wandb")
+    module.init = lambda **options: [][1]
+    monkeypatch.setitem(sys.modules, "wandb", module)
+    with pytest.raises(ValueError, match=r"^Weights & Biases does not begin a run: list index out of range$"):
+        solve(ng.trackers.WandB("heat"))
 
 
 SMALL = "--steps 4 --no-plots -q --set width=4 --set depth=1 --set interior=40 --set boundary=20"
@@ -127,6 +169,14 @@ def test_the_command_logs_into_the_folder_of_the_run(tmp_path):
     assert list(scalars(tmp_path / "run" / "tensorboard")["loss"]) == [1, 2, 3, 4, 5, 6]
     assert natgrad(tmp_path / "run", "--log", "tensorboard", "--force") == 0  # hides what was
     assert list(scalars(tmp_path / "run" / "tensorboard")["loss"]) == [1, 2, 3, 4]
+
+
+def test_the_command_logs_into_a_database_in_the_folder(tmp_path):
+    mlflow = pytest.importorskip("mlflow")
+    assert natgrad(tmp_path / "run", "--log", "mlflow") == 0
+    client = mlflow.MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'run' / 'mlflow.db'}")
+    (run,) = client.search_runs([client.get_experiment_by_name("natgrad").experiment_id])
+    assert [entry.step for entry in client.get_metric_history(run.info.run_id, "loss")] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("name", ["tensorbord", "tensorboard,tensorboard"])

@@ -1,0 +1,62 @@
+"""The tables of the docs that come from results/: what the build of the docs shows, whatever the page says.
+
+    python -m benchmarks.pages                     # writes them into docs/
+    python -m benchmarks.pages --into out/pages    # what the build of the docs does: whole pages, docs/ as it was
+
+A table stands between two lines, `<!-- NAME: made by MODULE -->` and `<!-- NAME: end -->`, or is found by its head.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from benchmarks import presets, records
+from benchmarks.keep import RESULTS
+from benchmarks.markers import filled
+from benchmarks.peers import case
+from benchmarks.peers.run import HEAD, PEERS, markdown, rows
+from benchmarks.peers.table import load
+from benchmarks.published import default_table, published_table
+from natgrad.experiment.runs import find
+from natgrad.storage.files import write
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@cache
+def of_published() -> Mapping[str, str]:
+    """The tables of docs/performance.md."""
+    return {
+        "default": default_table(find([RESULTS / "paper.tar.xz"])),
+        "published": published_table(find([RESULTS / "published.tar.xz"])),
+    }
+
+
+@cache
+def of_packages() -> Mapping[str, str]:
+    """The table of docs/peers.md."""
+    names = [(peer, method) for peer in PEERS for method in PEERS[peer][1]]
+    order = lambda run: (case.PROBLEMS.index(run["problem"]), names.index((run["peer"], run["setting"])))
+    return {"packages": markdown(HEAD, rows(sorted(load(RESULTS / "packages.tar.xz"), key=order)))}
+
+
+PAGES: Mapping[str, Callable[[str], str]] = {
+    **presets.PAGES,
+    "records.md": records.page,
+    "performance.md": lambda text: filled(text, "benchmarks.published", of_published()),
+    "peers.md": lambda text: filled(text, "benchmarks.peers.run", of_packages()),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--into", type=Path, default=DOCS, metavar="DIR")
+    into = parser.parse_args().into
+    into.mkdir(parents=True, exist_ok=True)
+    for name, made in PAGES.items():
+        write(into / name, made((DOCS / name).read_text()))
+
+
+if __name__ == "__main__":
+    main()
