@@ -49,7 +49,8 @@ def build(
 
     net, inside, rim = jax.random.split(key, 3)
     deep = lambda: MLP(2, 1, width, depth, activation=jnp.sin, frequency=frequency, key=net)
-    network = deep() if depth > 1 else Waves(2, 1, width, up_to=frequency, key=net)
+    flat = lambda: Waves(2, 1, width, up_to=frequency, key=net)
+    network = deep() if depth > 1 else flat()
     blocks: dict[str, Any] = {"pde": Residual(helmholtz, SQUARE.interior(interior, key=inside, rule="sobol"))}
     if boundary:
         blocks["boundary"] = Residual(lambda u, x: u(x), SQUARE.boundary(boundary, key=rim, rule="sobol"))
