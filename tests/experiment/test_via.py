@@ -5,6 +5,7 @@ import json
 import jax.numpy as jnp
 import pytest
 
+from benchmarks.records import reached_after
 from natgrad import zoo
 from natgrad.experiment import checkpoint
 from natgrad.experiment.config import Config, asked, prepare
@@ -49,6 +50,12 @@ def test_one_folder_of_all_values(whole):
     assert result["plateau"]["error"] == result["errors"]["h1"]
     assert records[8]["loss"] < 0.5 * records[0]["loss"]
     assert position(Live(whole, known, {}, records)) == "12 at k = 3"
+
+
+def test_a_target_is_that_of_the_last_value(whole):
+    """However small the error was at the values before."""
+    read = load(whole)
+    assert reached_after(1e9, read, "l2", read.result["errors"]["l2"]) == history(whole)[8]["time"]
 
 
 @pytest.mark.parametrize("steps", [2, 6, 11])
