@@ -162,12 +162,16 @@ def row_of(record: Record, run: Run) -> dict[str, Any]:
 
 
 def reached_after(target: float | None, run: Run, norm: str, end: float | None) -> float | None:
-    """Seconds of stepping to the target; of windows of time only the end of all has an error of the whole."""
+    """Seconds of stepping to the target; of windows of time only the end of all has an error of the whole, of values in
+    turn those of the last one are meant."""
     if target is None or end is None:
         return None
     if "windows" in run.config:
         return run.result["time"] if end <= target else None
     times, errors = run.series(norm, "time")
+    if "via" in run.config:
+        begun = next((record["time"] for record in run.records if record["value"] == run.records[-1]["value"]), 0.0)
+        times, errors = times[times >= begun], errors[times >= begun]
     return next((float(time) for time, error in zip(times, errors, strict=True) if error <= target), None)
 
 

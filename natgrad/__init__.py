@@ -36,6 +36,7 @@ from natgrad.networks import FourierFeatures as FourierFeatures
 from natgrad.networks import HardBoundary as HardBoundary
 from natgrad.networks import Normalized as Normalized
 from natgrad.networks import Periodic as Periodic
+from natgrad.networks import Waves as Waves
 from natgrad.networks import hard_start as hard_start
 from natgrad.networks import num_parameters as num_parameters
 from natgrad.optim import BFGS as BFGS

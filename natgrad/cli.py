@@ -70,6 +70,7 @@ def run(
     time_limit: given.Limit = None,
     evaluate_every: given.Every = None,
     windows: given.Windows = None,
+    via: given.Via = None,
     devices: given.Devices = None,
     memory: given.Memory = None,
     distributed: given.Distributed = False,
@@ -96,6 +97,7 @@ def run(
         "problem": problem, "optimizer": optimizer, "preset": preset, "recipe": recipe, "steps": steps,
         "evaluate_every": evaluate_every, "target_error": target_error, "time_limit": time_limit,
         "settings": tuple(set_ or ()), "devices": devices, "memory": memory, "windows": windows,
+        "via": via,
     }  # fmt: skip
     configs = [Config(seed=s, **shared) for s in parse_seeds(seed, seeds)]
     folders = [Path(c.folder) if out is None else out / f"seed{c.seed}" if seeds else out for c in configs]

@@ -27,6 +27,7 @@ RULES = ("Relative", "Guarded", "Spectral", "LossPower", "GradientPower", "Geome
 SEARCHES = (ng.Armijo, ng.GridSearch)
 OTHERS = (
     ng.MLP,
+    ng.Waves,
     ng.FourierFeatures,
     ng.Periodic,
     ng.Unknown,

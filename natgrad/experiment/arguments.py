@@ -44,6 +44,14 @@ Windows = Annotated[
         "The steps are those of each window."
     ),
 ]
+Via = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY=VALUES",
+        help="Train at other values of an option first, in turn: reynolds=100,400. Each goes on where the last one "
+        "ended, and the steps are those of each. none leaves out those of the preset.",
+    ),
+]
 Every = Annotated[int | None, typer.Option(help="Evaluate the error once in this many iterations.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors, and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Delete the run that natgrad made in the folder, and start over.")]

@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from natgrad.experiment.folder import Folder
+from natgrad.experiment.staged import staged
 from natgrad.storage import container
 from natgrad.storage.container import LONGEST
 
@@ -63,8 +64,8 @@ class Writer:
         assert self.folder is not None
         started = time.perf_counter()
         header = {"step": step, "time": clock, "status": status, "fingerprint": self.record["fingerprint"]}
-        if "windows" in self.record:  # a tuple of parameters, one entry a window
-            header["windows"] = len(tree[0])
+        if staged(self.record):  # a tuple of parameters, one entry a stage
+            header["stages"] = len(tree[0])
         header |= {"history": history, "config": self.record}
         name = self._name(step)
         self.folder.claim(f"{HOME}/{name}", instead_of=[entry for entry in self.folder.files if entry.startswith(HOME)])

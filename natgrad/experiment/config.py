@@ -19,6 +19,7 @@ from natgrad import __version__, zoo
 from natgrad.backend.parallel import devices, shard
 from natgrad.experiment import optimizers
 from natgrad.experiment.settings import parse, split
+from natgrad.experiment.staged import NONE, STAGES, parse_via, problem_of, staged, values_in_turn
 from natgrad.gramian.choose import available_memory, size_in_words
 from natgrad.optim.resample import complete
 from natgrad.options import parse_bytes
@@ -30,7 +31,7 @@ from natgrad.zoo.registry import suggest
 FORMAT = 1  # of config.json
 EVALUATIONS = 200  # of the error in the course of a run, about, where nothing else is asked for
 IDENTITY = ("problem", "optimizer", "recipe", "preset", "seed", "evaluate_every", "options", "dtype")
-IDENTITY_OF_WINDOWS = ("windows", "steps")  # a window that has ended takes no more steps
+IDENTITY_OF_STAGES = (*STAGES, "steps")  # a stage that has ended takes no more steps
 MAX_SEED = 2**63 - 1
 LAST = 2**32 - 1  # a key folded in with it is no key that a problem splits off
 
@@ -65,12 +66,13 @@ class Config:
     devices: int | None = None
     memory: str | None = None
     windows: str | None = None
+    via: str | None = None
 
     @property
     def folder(self) -> str:
         """Where the run goes by default."""
         recipe = "" if self.recipe == "default" else f"-{self.recipe}"
-        changed = "" if self.windows is None else f"-windows={self.windows}"
+        changed = "".join(f"-{name}={getattr(self, name)}" for name in STAGES if getattr(self, name) is not None)
         changed += "".join(f"-{key.rpartition('.')[2]}={value}" for key, value in map(split, self.settings))
         name = f"{self.optimizer}{recipe}-{self.preset}{changed}-seed{self.seed}"
         return f"runs/{self.problem}/{''.join(c if c.isalnum() or c in '-=._+' else '_' for c in name)}"
@@ -79,7 +81,7 @@ class Config:
         """The command line that repeats it."""
         words = ["natgrad", "run", self.problem, "--optimizer", self.optimizer, "--preset", self.preset]
         words += ["--recipe", self.recipe, "--seed", str(self.seed)]
-        for name in ("steps", "evaluate_every", "target_error", "time_limit", "windows", "devices", "memory"):
+        for name in ("steps", "evaluate_every", "target_error", "time_limit", *STAGES, "devices", "memory"):
             if getattr(self, name) is not None:
                 words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
         return words + [word for setting in self.settings for word in ("--set", setting)]
@@ -94,7 +96,7 @@ class Prepared:
     problem: Problem
     solver: Any
     rows: int  # those that fill up the devices aside
-    evolution: Callable | None = None  # of windows of time, of which `problem` is the first
+    stages: Callable | None = None  # of windows of time, of which `problem` is the first, or of the values of an option
 
 
 def prepare(config: Config, known: dict[str, Any] | None = None, share: int = 1) -> Prepared:
@@ -105,7 +107,7 @@ def prepare(config: Config, known: dict[str, Any] | None = None, share: int = 1)
     known = known or {}
     solver, record = resolve(config, known)
     mesh = devices(config.devices) if config.devices is not None or jax.process_count() > 1 else None
-    evolution, problem = _build(config, record, mesh)
+    stages, problem = _build(config, record, mesh)
     if record["target_error"] is not None and problem.norms is None:
         raise ValueError(f"--target-error needs an exact solution, and {config.problem} has none")
     rows, problem = problem.num_rows, problem if mesh is None else shard(problem, mesh)
@@ -119,7 +121,7 @@ def prepare(config: Config, known: dict[str, Any] | None = None, share: int = 1)
     limits = {name: record[name] for name in ("steps", "evaluate_every", "target_error", "time_limit")}
     record["command"] = replace(config, **limits).command()
     record["versions"] = versions()
-    return Prepared(config, record, problem, solver, rows, evolution)
+    return Prepared(config, record, problem, solver, rows, stages)
 
 
 def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -158,6 +160,12 @@ def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     if (windows := preset.windows if config.windows is None else parse_times(config.windows)) is not None:
         benchmark.marched()
         record["windows"] = windows
+    via = preset.via if config.via is None else parse_via(config.via, benchmark)
+    if via:
+        record["via"] = {name: list(values) for name, values in via.items()}
+        values_in_turn(record)
+    if "windows" in record and "via" in record:
+        raise ValueError(f"a run has windows of time, or values in turn: leave --windows out, or give --via {NONE}")
     return solver, record
 
 
@@ -169,13 +177,13 @@ def asked(config: Config) -> dict[str, Any]:
 def fingerprint(record: dict[str, Any]) -> str:
     """SHA-256 of what shapes the parameters and the history, the length of the run aside."""
     identity = {name: record.get(name) for name in (*IDENTITY, "plan")}
-    identity |= {name: record.get(name) for name in IDENTITY_OF_WINDOWS if "windows" in record}
+    identity |= {name: record[name] for name in IDENTITY_OF_STAGES if staged(record) and name in record}
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def difference(record: dict[str, Any], other: dict[str, Any]) -> str | None:
     """The first thing in which two runs differ, in words; None where the one can go on where the other stopped."""
-    more = IDENTITY_OF_WINDOWS if "windows" in record or "windows" in other else ()
+    more = IDENTITY_OF_STAGES if staged(record) or staged(other) else ()
     for name in (*IDENTITY, *more):
         ours, theirs = record.get(name), other.get(name)
         if ours != theirs and name == "options":
@@ -264,12 +272,15 @@ class ShardedEvolution:
 
 
 def _build(config: Config, record: dict[str, Any], mesh: Any) -> tuple[Callable | None, Problem]:
-    """The evolution equation, where there are windows, and the problem, or the first one, on one device; numbers no
-    problem can be built with are the user's mistake, in one line."""
+    """What gives the problems of the stages, where there are some, and the problem, of windows the first one, on one
+    device; numbers no problem can be built with are the user's mistake, in one line."""
     benchmark, options = zoo.get(config.problem), record["options"]["problem"]
     try:
         if "windows" not in record:
-            return None, benchmark.build(keys(config.seed).problem, **options)
+            build = lambda **options: benchmark.build(keys(config.seed).problem, **options)
+            one_of = problem_of(record, build) if "via" in record else None
+            spread = one_of if mesh is None or one_of is None else lambda value: shard(one_of(value), mesh)
+            return spread, build(**options)
         evolution = benchmark.marched()(keys(config.seed).problem, **options)
         first = course(evolution, record["windows"], record["steps"], None, None).next([])
         assert first is not None

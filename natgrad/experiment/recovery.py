@@ -22,8 +22,8 @@ NEEDED: dict[str, Any] = {
 NEEDED_MORE: dict[str, Any] = {
     "plan": dict,
     "target_error": (*NUMBER, NoneType), "time_limit": (*NUMBER, NoneType), "dtype": str, "norm": str, "devices": int,
-    "processes": int, "together": int, "windows": (int, str, list), "memory": (str, NoneType), "command": list,
-    "versions": dict,
+    "processes": int, "together": int, "windows": (int, str, list), "via": dict, "memory": (str, NoneType),
+    "command": list, "versions": dict,
 }  # fmt: skip
 RESULT: dict[str, Any] = {
     "status": str, "steps": int, "time": NUMBER, "loss": (*NUMBER, NoneType), "errors": dict, "parameters": int,

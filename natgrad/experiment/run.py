@@ -21,6 +21,7 @@ from natgrad.experiment.config import Config, Prepared, difference, keys, prepar
 from natgrad.experiment.folder import Folder, held
 from natgrad.experiment.journal import Journal, matches, read
 from natgrad.experiment.recovery import proven, readable, recover, result_of
+from natgrad.experiment.staged import staged
 from natgrad.experiment.statuses import FINAL, PAUSED
 from natgrad.experiment.summary import summary
 from natgrad.experiment.training import Opened, train
@@ -123,7 +124,7 @@ class Found:
     @property
     def complete(self) -> bool:
         """Whether nothing is left to do but to write the result."""
-        if self.start is None or self.prepared.evolution is not None:  # of windows the march knows
+        if self.start is None or self.prepared.stages is not None:  # of stages the march knows
             return False
         return nothing_left(self.start, self.prepared.record, self.known)
 
@@ -148,8 +149,8 @@ def lock_and_check(
 
 def check_together(runs: Sequence[Found]) -> None:
     """ValueError where runs differ in more than their arrays and their lengths."""
-    if len(runs) > 1 and any(one.prepared.evolution is not None for one in runs):
-        raise ValueError("runs with windows of time are trained one after the other: leave --together out")
+    if len(runs) > 1 and any(one.prepared.stages is not None for one in runs):
+        raise ValueError("runs in stages (--windows, --via) are trained one after the other: leave --together out")
     said = [
         {"--evaluate-every": record["evaluate_every"], "--target-error": record["target_error"], **record["plan"]}
         for record in (one.prepared.record for one in runs)
@@ -240,7 +241,7 @@ def finished(folder: Path, record: dict[str, Any], known: dict[str, Any], warn: 
 
 def nothing_left(ended: Any, record: dict[str, Any], known: dict[str, Any] | None) -> bool:
     """Whether a run that ended (`status`, `steps`, `time`) has nothing left to do under these limits."""
-    done = ended.status == "steps" if "windows" in record else ended.steps >= record["steps"]
+    done = ended.status == "steps" if staged(record) else ended.steps >= record["steps"]
     if ended.status in FINAL or done:
         return True
     if record["time_limit"] is not None and ended.time >= record["time_limit"]:
@@ -256,18 +257,18 @@ def last_checkpoint(
 
     `home` is the first process's alone.
     """
-    own, marched = prepared.problem.params, "windows" in prepared.record
+    own, several = prepared.problem.params, staged(prepared.record)
     state = prepared.solver.init(prepared.problem, own, key)
-    like = lambda header: ((own,) * header["windows"] if marched else own, state)
+    like = lambda header: ((own,) * header["stages"] if several else own, state)
     good = by_first(lambda: usable(home, prepared.record["fingerprint"], like, say, warn))
     if good is None:
         return None, [], 0
     header, payload, records, kept = good
     params, state = checkpoints.unpack(payload, like(header))
     last: dict[str, Any] = records[-1] if records else {"loss": math.nan, "errors": {}}
-    status = header["status"] or ("interrupted" if marched else "steps")
+    status = header["status"] or ("interrupted" if several else "steps")
     solution = Solution(
-        prepared.problem.solution(params[-1] if marched else params), params, state, History(records),
+        prepared.problem.solution(params[-1] if several else params), params, state, History(records),
         last["loss"], last["errors"], status, header["step"], header["time"], 0.0,
         last.get("validation", math.nan), diagnose(records, prepared.problem, prepared.solver),
     )  # fmt: skip

@@ -16,12 +16,14 @@ from natgrad.experiment.optimizers import NAMES
 from natgrad.experiment.plateau import plateau
 from natgrad.experiment.records import content
 from natgrad.experiment.recovery import NEEDED, NEEDED_MORE, RESULT, RESULT_MORE, check
+from natgrad.experiment.staged import NONE, STAGES, staged
+from natgrad.experiment.staged import as_text as staged_text
 from natgrad.problem import Problem, Window, Windows
 from natgrad.stages.times import as_text
 from natgrad.storage.files import parse_json
 
 FILES = ("config.json", "result.json", "history.jsonl")  # of a run, those that are read
-MACHINE = {"devices": 1, "memory": None, "together": None, "windows": None}  # what a run may use, by default
+MACHINE = {"devices": 1, "memory": None, "together": None, **dict.fromkeys(STAGES)}  # what a run may use, by default
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Run:
     @cached_property
     def plateau(self) -> dict[str, Any]:
         """{step, time, error}."""
-        if "windows" in self.config:
+        if staged(self.config):
             return self.result.get("plateau", plateau([], [], []))
         return plateau(self.column("step"), self.column("time"), self.column(self.norm))
 
@@ -105,7 +107,7 @@ class Run:
     def solution(self, problem: Problem, params: Any) -> Any:
         """The same, of what `restore` gives."""
         if "windows" not in self.config:
-            return problem.solution(params)
+            return problem.solution(params[-1] if staged(self.config) else params)
         known = {record["window"]: (record["t0"], record["t1"]) for record in self.records}
         spans = [known[number] for number in sorted(known)][: len(params)]
         networks: list[Any] = [problem.solution(own) for own in params]
@@ -113,7 +115,7 @@ class Run:
         return Windows(parts, [spans[0][0], *(end for _, end in spans)])
 
     def restore(self) -> tuple[Problem, Any]:
-        """The problem (of windows the first one), and the parameters of the last checkpoint (of windows a tuple)."""
+        """The problem (of windows the first one), and the parameters of the last checkpoint (of stages a tuple)."""
         checkpoints = checkpoint.files(self.folder / "checkpoint")
         if not checkpoints:
             raise ValueError(f"{self.folder} has no checkpoint to draw from")
@@ -122,10 +124,11 @@ class Run:
             evaluate_every=self.config["evaluate_every"],
             settings=tuple(self.config["set"]),
             windows=as_text(self.config.get("windows")),
+            via=staged_text(self.config.get("via")) or NONE,
         )
         prepared = prepare(config, {"plan": self.config.get("plan")})
         own: Any = prepared.problem.params
-        like = lambda header: (own,) * header["windows"] if "windows" in self.config else own
+        like = lambda header: (own,) * header["stages"] if staged(self.config) else own
         for path in checkpoints:
             try:
                 return prepared.problem, checkpoint.load_first(path, self.config["fingerprint"], like)

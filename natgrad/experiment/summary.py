@@ -10,6 +10,7 @@ import jax
 from natgrad.experiment.checkpoint import Writer
 from natgrad.experiment.config import Prepared
 from natgrad.experiment.plateau import plateau
+from natgrad.experiment.staged import STAGES, staged
 from natgrad.solve import Solution
 from natgrad.stopping import STOPPED
 
@@ -21,7 +22,7 @@ def summary(prepared: Prepared, solution: Solution, writer: Writer) -> dict[str,
     errors = history.errors if len(history) else {}
     norm = record["norm"]
     where = plateau(history.step, history.time, errors[norm]) if norm in errors else plateau([], [], [])
-    if "windows" in record:  # the history has the errors of each window, the solution those of all
+    if staged(record):  # the history has the errors of each stage, the solution those of all, or of the last value
         where = {"step": solution.steps, "time": solution.time, "error": solution.errors.get(norm)}
     return {
         **{name: record[name] for name in ("problem", "optimizer", "recipe", "preset", "seed")},
@@ -43,7 +44,7 @@ def summary(prepared: Prepared, solution: Solution, writer: Writer) -> dict[str,
         "device": device_name(),
         "devices": record["devices"],
         "processes": record["processes"],
-        **{name: record[name] for name in ("together", "windows") if name in record},
+        **{name: record[name] for name in ("together", *STAGES) if name in record},
         "dtype": record["dtype"],
         "versions": record["versions"],
         "command": record["command"],

@@ -5,17 +5,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from natgrad.backend.parallel import agree, first
 from natgrad.callbacks import Callbacks, Now
 from natgrad.experiment.checkpoint import Writer
 from natgrad.experiment.config import Prepared
 from natgrad.experiment.journal import Journal
+from natgrad.experiment.staged import values_in_turn
 from natgrad.experiment.statuses import SIGNALS
 from natgrad.many import solve_many, taken_at_once
 from natgrad.solve import Solution, evaluated
-from natgrad.stages import march
+from natgrad.stages import continuation, march
 from natgrad.stopping import STOPPED
 
 
@@ -91,9 +93,9 @@ def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], 
             runs[index].end(solution)
             ended(index, solution)
 
-        if runs[0].prepared.evolution is not None:
+        if runs[0].prepared.stages is not None:
             for index, run in enumerate(runs):
-                end(index, _march(run, quiet, asked))
+                end(index, _in_stages(run, quiet, asked))
             return
         problems, record = [run.prepared.problem for run in runs], runs[0].prepared.record
         solve_many(
@@ -113,13 +115,15 @@ def train(runs: Sequence[Opened], quiet: bool, ended: Callable[[int, Solution], 
         )
 
 
-def _march(run: Opened, quiet: bool, asked: Callable[[], int]) -> Solution:
-    """The training of a run in windows of time."""
-    record = run.prepared.record
-    return march(
-        run.prepared.evolution,  # type: ignore[arg-type]
-        run.prepared.solver,
-        times=record["windows"],
+def _in_stages(run: Opened, quiet: bool, asked: Callable[[], int]) -> Solution:
+    """The training of a run in windows of time, or of one that takes the values of an option in turn."""
+    record, stages = run.prepared.record, cast(Callable, run.prepared.stages)
+    if "windows" in record:
+        train = partial(march, stages, times=record["windows"])
+    else:
+        train = partial(continuation, stages, values_in_turn(record))
+    return train(
+        solver=run.prepared.solver,
         steps=record["steps"],
         key=run.key,
         resume=run.start,

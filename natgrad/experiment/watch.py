@@ -20,6 +20,7 @@ from natgrad.experiment.live import Follower, Live, below, names
 from natgrad.experiment.records import is_archive
 from natgrad.experiment.report import QUANTITIES, chart, curves, template
 from natgrad.experiment.runs import Group, Run
+from natgrad.experiment.staged import staged
 from natgrad.experiment.statuses import BROKEN
 from natgrad.storage.files import dumps
 
@@ -108,10 +109,14 @@ def row(run: Live, status: str) -> dict[str, Any]:
 
 
 def position(run: Live) -> str:
-    """How far it is; of a run in windows of time, in which of them, of which each has so many steps at most."""
-    if "windows" not in run.config:
+    """How far it is; of a run in stages, in which of them, of which each has so many steps at most."""
+    if not staged(run.config):
         return f"{run.steps} / {run.config['steps']}"
-    return f"{run.steps} in window {run.records[-1]['window']}" if run.records else str(run.steps)
+    if not run.records:
+        return str(run.steps)
+    if "windows" in run.config:
+        return f"{run.steps} in window {run.records[-1]['window']}"
+    return f"{run.steps} at {next(iter(run.config['via']))} = {run.records[-1]['value']:g}"
 
 
 def last(values: np.ndarray) -> float | None:

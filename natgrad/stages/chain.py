@@ -139,7 +139,7 @@ class Chain:
                 if known and resume is not None and (groups or self._complete(stage, known)):
                     self._pass(stage, problem, known, places)
                     continue
-                before = None if not known else replace(resume, params=places.pop(0), history=History(known))  # type: ignore[type-var]
+                before = None if not known else self._before(resume, problem, places.pop(0), known)
                 self._train(stack, stage, problem, params, before)
             if groups:
                 more = dict(self._labels(groups[0][0]))
@@ -181,10 +181,11 @@ class Chain:
         if not kept:
             check_start(problem, params, None)
             return problem.params if params is None else params
-        before, own = kept[-1].params, problem.params
-        same = jax.tree.structure(before) == jax.tree.structure(own)  # type: ignore[operator]
-        shapes = lambda tree: [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)]
-        return before if same and shapes(before) == shapes(own) else own
+        return _placed(kept[-1].params, problem, problem.params)
+
+    def _before(self, resume: Any, problem: Problem, params: PyTree, known: list[Record]) -> Solution:
+        """Where a stage was left."""
+        return replace(resume, params=_placed(params, problem, params), history=History(known))
 
     def _train(
         self, stack: ExitStack, stage: Stage, problem: Problem, params: PyTree | None, before: Solution | None
@@ -226,7 +227,8 @@ class Chain:
     def _pass(self, stage: Stage, problem: Problem, records: list[Record], places: list[PyTree]) -> None:
         """A stage of the run that goes on, which was over."""
         kept = self._judge(stage, records) >= 1
-        params = places.pop(0) if kept else problem.params
+        own = problem.params
+        params = _placed(places.pop(0), problem, own) if kept else own
         self._end(stage, problem, records, params, diagnose(records, problem, self.planned))
 
     def _complete(self, stage: Stage, records: Sequence[Record]) -> bool:
@@ -268,6 +270,13 @@ class Chain:
             compiled=self.compiled or of.compiled,
             diagnosis=tuple(sentences), loss=records[-1]["loss"] if records else math.nan,
         )  # fmt: skip
+
+
+def _placed(params: PyTree, problem: Problem, otherwise: PyTree) -> PyTree:
+    """Trained arrays in the problem's own network, whose fixed parts may be others (a lift, say), where they fit."""
+    arrays, (own, structure) = jax.tree.leaves(params), jax.tree.flatten(problem.params)
+    shapes = lambda leaves: [(leaf.shape, leaf.dtype) for leaf in leaves]
+    return jax.tree.unflatten(structure, arrays) if shapes(arrays) == shapes(own) else otherwise
 
 
 def _called(course: Course, one: Ended) -> str:

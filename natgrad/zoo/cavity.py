@@ -91,10 +91,10 @@ def picture(options):
     return Picture(SQUARE.lower, SQUARE.upper, ("x", "y"), shown)
 
 
-steps, longer = (budget(ngd=n, quasi_newton=50 * n, adam=100 * n) for n in (80, 250))
+steps, each, longer = (budget(ngd=n, quasi_newton=50 * n, adam=100 * n) for n in (80, 120, 250))
 small = Preset({"width": 20, "depth": 2, "interior": 2_000}, steps, {"max_rank": 300}, error=1e-3)
 record = Preset({}, longer)
-record_1000 = Preset({"width": 48, "interior": 12_000, "reynolds": 1000.0}, longer)
+record_1000 = Preset({"width": 48, "interior": 20_000, "reynolds": 1000.0}, each, via={"reynolds": (100.0, 400.0)})
 title, equation = "Lid-driven cavity", "−ν∆u + (u·∇)u + ∇p = 0, ∇·u = 0 in (0,1)², lid u₁ = 4x(1 − x) or 1, ν = 1/Re"
 presets = {"small": small, "record": record, "record_1000": record_1000}
 benchmark = register(Benchmark("cavity", title, equation, build, presets, picture, norm="l2"))

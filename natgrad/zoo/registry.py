@@ -16,7 +16,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,8 @@ class Preset:
         as_published: options of `build` that differ in the published recipe: the paper's own points, or metric.
         windows: how many windows of time `natgrad run` marches through by default, or the times they are between; the
             steps are those of each.
+        via: {option: values}, at which `natgrad run` trains first by default, in turn, before the option's own; the
+            steps are those of each.
         error: the relative error, in the benchmark's `norm`, that NystromNGD(**solver) reaches after steps["ngd"]: at
             least twice what `natgrad run` measured with seed 0 (docs/zoo.md). None where it was not measured.
     """
@@ -62,6 +64,7 @@ class Preset:
     error: float | None = None
     as_published: Mapping[str, Any] = field(default_factory=dict)
     windows: int | str | list[float] | None = None
+    via: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self):
         if set(self.steps) != set(BUDGETS):

@@ -80,6 +80,12 @@ NETWORKS = [
     *each("MLP(depth)", lambda v: ng.MLP(2, 1, 3, v, key=key(0)), (-1, 1.5, nan, "x")),
     *each("MLP(activation)", lambda v: ng.MLP(2, 1, 3, 1, activation=v, key=key(0)), ("tanh", 3, None)),
     *each("MLP(key)", lambda v: ng.MLP(2, 1, 3, 1, key=v), (None, "x", 1.5)),
+    *each("Waves(width)", lambda v: ng.Waves(2, 1, v, up_to=1.0, key=key(0)), COUNT),
+    *each(
+        "Waves(up_to)",
+        lambda v: ng.Waves(2, 1, 3, up_to=v, key=key(0)),
+        (0, -1.0, nan, inf, "x", None, (1.0, 2.0, 3.0)),
+    ),
     *each("FourierFeatures(frequencies)", lambda v: ng.FourierFeatures(NET, 2, v, key=key(1)), (0, -1, "x", [[1.0]])),
     *each("FourierFeatures(scale)", lambda v: ng.FourierFeatures(SIX, 2, 3, scale=v, key=key(1)), (nan, inf, "x")),
     *each("FourierFeatures(in_size)", lambda v: ng.FourierFeatures(NET, v, 3, key=key(1)), COUNT),

@@ -43,6 +43,25 @@ def test_the_last_value_is_the_solution():
     assert solution.history.loss[24] < 0.1 * cold.history.loss[0]
 
 
+def test_what_is_fixed_in_a_network_may_differ():
+    """The trained arrays go on; the distance of a hard boundary, say, is that of the problem."""
+    points = ng.Interval(0, 1).interior(30, rule="gauss")
+
+    def fit(value):
+        inner = ng.MLP(1, 1, 6, 1, key=jax.random.key(0))
+        u = ng.HardBoundary(inner, lambda x: x[0] ** value)
+        return ng.LeastSquares(u, fit=ng.Residual(lambda u, x: u(x) - jnp.sin(x[0]), points))
+
+    solution, own = solve((1.0, 2.0), 4, fit), fit(2.0)
+    arrays = jax.tree.leaves(solution.params[0])
+    params = jax.tree.unflatten(jax.tree.structure(own.params), arrays)
+    assert solution.history.loss[4] < float(own.loss(params)) < 0.5 * float(own.loss(own.params))
+    x = jnp.array([0.3])
+    np.testing.assert_allclose(solution.u(x), 0.09 * solution.params[1].network(x), rtol=1e-12)
+    stopped = solve((1.0, 2.0), 4, fit, callback=lambda record: record["step"] == 6)
+    same(solution, solve((1.0, 2.0), 4, fit, resume=stopped))
+
+
 @pytest.mark.parametrize("stop", [5, 12, 20])
 def test_it_goes_on_with_the_same_bits(stop):
     stopped = solve(callback=lambda record: record["step"] == stop)
