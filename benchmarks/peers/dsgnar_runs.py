@@ -5,8 +5,8 @@
 
 FOLDER is `src` of the repository wephy/physics-informed-neural-networks, which no registry has; INTERPRETER is that of
 its environment, by default this one. Networks, points and options of DSGNAR are those of its examples
-(`on_dsgnar.py`). natgrad runs the records of the same names (`benchmarks/published_records.csv`; `poisson5d` is
-poisson_nd), its networks and points its own. Both are scored by natgrad's references, on regular grids (poisson5d: at
+(`on_dsgnar.py`). natgrad runs the records of the same names (`benchmarks/published_records.csv`), its
+networks and points its own. Both are scored by natgrad's references, on regular grids (poisson5d: at
 random points). One run follows the other on the whole device; compilation and errors are off both clocks.
 """
 
@@ -63,8 +63,6 @@ def solution(name: str, z: np.ndarray) -> np.ndarray:
 
 def record_of(name: str) -> records.Record:
     """What natgrad runs."""
-    if name == "poisson5d":
-        return records.Record(name, "poisson_nd", "5d", "nystrom")
     return records.published()[name]
 
 

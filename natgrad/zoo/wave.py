@@ -1,10 +1,10 @@
 """The wave equation u_tt = 4 u_xx, points (t, x): the fast mode swings four times, the slow one once.
 
-A network of sines, of which one hidden layer holds the solution exactly once it has found the frequencies: a standing
-wave is two that run, sin πx cos 2πt = ½ (sin π(x + 2t) + sin π(x − 2t)). `frequency` is about that of the first layer,
-of coordinates from −1 to 1. Initial values and ends are residuals; that of the equation is divided by (8π)², so that
-all have the size of u. Errors are those on the grid of 101 × 101 points of [0, 1]², ends included; each window has as
-many.
+A standing wave is two that run, sin πx cos 2πt = ½ (sin π(x + 2t) + sin π(x − 2t)), so a sum of eight waves is the
+solution. The network is a sum of `width` waves, whose first frequencies go a tenth beyond those of the initial values
+and of what the equation makes of them. Initial values and ends are residuals; that of the equation is divided by
+(8π)², so that all have the size of u. Errors are those on the grid of 101 × 101 points of [0, 1]², ends included; each
+window has as many.
 """
 
 import math
@@ -15,8 +15,8 @@ import jax.numpy as jnp
 
 from natgrad.calculus import partial as derivative
 from natgrad.domains import Interval
-from natgrad.networks import MLP, Normalized
-from natgrad.options import Count, Positive, Whole
+from natgrad.networks import Normalized, Waves
+from natgrad.options import Count
 from natgrad.problem import Evolution
 from natgrad.zoo._grid import grid
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar, whole
@@ -24,6 +24,7 @@ from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, s
 STRING = Interval(0, 1)
 MODES = ((1, 1.0), (4, 0.5))  # number and amplitude
 FASTEST = 8 * math.pi
+UP_TO = (1.1 * FASTEST / 2, 1.1 * 4 * math.pi / 2)  # of (t, x), in coordinates from −1 to 1
 
 
 def exact(z):
@@ -41,17 +42,14 @@ def wave(u, z):
 def evolution(
     key,
     *,
-    width: Count = 160,
-    depth: Whole = 1,
-    frequency: Positive = 8.0,
-    interior: Count = 4_000,
-    initial: Count = 400,
-    boundary: Count = 400,
+    width: Count = 48,
+    interior: Count = 1_000,
+    initial: Count = 100,
+    boundary: Count = 100,
 ) -> Evolution:
     net, points = jax.random.split(key)
-    sines = MLP(2, 1, width, depth, activation=jnp.sin, frequency=frequency, key=net)
     return Evolution(
-        Normalized(sines, Interval(0, 1) * STRING),
+        Normalized(Waves(2, 1, width, up_to=UP_TO, key=net), Interval(0, 1) * STRING),
         STRING,
         pde=wave,
         initial=(displacement, lambda x: jnp.zeros_like(x[0])),
@@ -64,11 +62,8 @@ def evolution(
     )
 
 
-sizes = {"width": 96, "interior": 800, "initial": 100, "boundary": 100}
-small = Preset(
-    sizes, budget(ngd=70, quasi_newton=1_000, adam=10_000), {"max_rank": 300}, error=1e-10
-)  # measured 4.2e-13
-record = Preset({}, budget(ngd=150, quasi_newton=5_000, adam=20_000))
+small = Preset({"interior": 500}, budget(ngd=40, quasi_newton=1_000, adam=10_000), error=1e-10)
+record = Preset({}, budget(ngd=60, quasi_newton=5_000, adam=20_000))  # for `polish`
 benchmark = register(
     Benchmark(
         name="wave",

@@ -47,7 +47,7 @@ def test_a_name_is_a_command(tmp_path):
         "run helmholtz2d --preset record_66 --optimizer polish --seed 2 "
         f"--out {tmp_path}/helmholtz_66/seed2 --no-plots --time-limit 60"
     )
-    assert len(wanted(["all"])) == len(published()) == 17
+    assert len(wanted(["all"])) == len(published()) == 18
     (other,) = wanted(["poisson3d:small"])
     assert (other.name, other.problem, other.preset, other.target) == ("poisson3d-small", "poisson3d", "small", None)
     made_up(tmp_path / "poisson3d-small" / "seed0")

@@ -58,17 +58,24 @@ def test_the_ends_of_burgers_are_exact_and_so_is_the_start_of_one_network():
     assert abs(u(jnp.array([0.0, 0.3])) + jnp.sin(0.3 * jnp.pi)) < 1e-15
 
 
-def test_one_layer_of_sines_holds_the_wave():
+def test_four_waves_hold_the_solution():
     """½ sin π(x ± 2t) + ¼ sin 4π(x ± 2t), in the coordinates 2t − 1 and 2x − 1 of the network."""
     problem = zoo.get("wave").problem(0, width=4, interior=50, initial=20, boundary=20)
     k = np.pi * np.array([1.0, 1.0, 4.0, 4.0])
-    weight = np.stack([k * np.array([1, -1, 1, -1]), k / 2], axis=1)
-    first, last = problem.network(problem.params).network.network.layers
-    values = (weight, weight.sum(axis=1), np.array([[0.5, 0.5, 0.25, 0.25]]), np.zeros(1))
-    where = lambda p: [leaf for layer in p.network.network.layers for leaf in (layer.weight, layer.bias)]
+    frequencies, size = np.stack([k * np.array([1, -1, 1, -1]), k / 2], axis=1), np.array([0.5, 0.5, 0.25, 0.25])
+    phase = frequencies.sum(axis=1)
+    where = lambda p: [p.network.network.frequencies, p.network.network.sines, p.network.network.cosines]
+    values = (frequencies, [size * np.cos(phase)], [size * np.sin(phase)])
     params = eqx.tree_at(where, problem.params, [jnp.asarray(value) for value in values])
-    assert (first.weight.shape, last.weight.shape) == ((4, 2), (1, 4))
     assert jax.jit(lambda problem, params: problem.loss(params))(problem, params) < 1e-26
+    assert jax.jit(lambda problem, params: problem.loss(params))(problem, problem.params) > 1e-2
+
+
+def test_the_first_frequencies_of_the_wave_go_beyond_those_of_its_solution():
+    problem = zoo.get("wave").problem(0, interior=50, initial=20, boundary=20)
+    greatest = np.abs(np.asarray(problem.params.network.network.frequencies)).max(axis=0)
+    assert np.all(greatest > np.array([4 * np.pi, 2 * np.pi]))
+    assert np.all(greatest < 1.2 * np.array([4 * np.pi, 2 * np.pi]))
 
 
 @pytest.mark.usefixtures("quick_compilation")
