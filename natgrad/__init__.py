@@ -33,6 +33,7 @@ from natgrad.networks import MLP as MLP
 from natgrad.networks import Apply as Apply
 from natgrad.networks import Fields as Fields
 from natgrad.networks import FourierFeatures as FourierFeatures
+from natgrad.networks import FourierSeries as FourierSeries
 from natgrad.networks import HardBoundary as HardBoundary
 from natgrad.networks import Normalized as Normalized
 from natgrad.networks import Periodic as Periodic

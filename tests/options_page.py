@@ -28,6 +28,7 @@ SEARCHES = (ng.Armijo, ng.GridSearch)
 OTHERS = (
     ng.MLP,
     ng.Waves,
+    ng.FourierSeries,
     ng.FourierFeatures,
     ng.Periodic,
     ng.Unknown,

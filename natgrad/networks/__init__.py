@@ -17,4 +17,5 @@ from natgrad.networks.inputs import Normalized as Normalized
 from natgrad.networks.inputs import Periodic as Periodic
 from natgrad.networks.mlp import MLP as MLP
 from natgrad.networks.mlp import Linear as Linear
+from natgrad.networks.series import FourierSeries as FourierSeries
 from natgrad.networks.waves import Waves as Waves

@@ -1,6 +1,6 @@
 """What networks have in common: one point in, a number or a vector out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -32,3 +32,13 @@ def check_input(network: Function, inputs: int, why: str) -> None:
     in_size = getattr(network, "in_size", inputs)
     if in_size != inputs:
         raise ValueError(f"a network with {inputs} inputs is needed for {why}, got one with in_size={in_size}")
+
+
+def each_period(
+    periods: Sequence[float | None], given: int | Sequence[int | None], name: str
+) -> tuple[int | None, ...]:
+    """A number for each coordinate that has a period, None for the others: from one for all, or one for each."""
+    numbers = list(given) if isinstance(given, Sequence) else [period and given for period in periods]
+    if [n is None for n in numbers] != [p is None for p in periods]:
+        raise ValueError(f"{name} must be a number, or one for each period of {tuple(periods)}, got {given}")
+    return tuple(None if n is None else int(n) for n in numbers)

@@ -1,7 +1,7 @@
 """What a network sees in place of a point: scaled, as sines and cosines of it, periodic."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import equinox as eqx
 import jax
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from natgrad.backend import host
-from natgrad.networks.base import Function, check_input, point
+from natgrad.networks.base import Function, check_input, each_period, point
 from natgrad.networks.compose import Fields
 from natgrad.options import Count, Positive, checked
 
@@ -144,16 +144,12 @@ class Periodic(eqx.Module):
         periods: Sequence[Positive | None],
         harmonics: Count | Sequence[Count | None] = 1,
     ):
-        numbers: Any = harmonics
-        if np.ndim(numbers) == 0:
-            numbers = [p and harmonics for p in periods]
-        if [n is None for n in numbers] != [p is None for p in periods]:
-            raise ValueError(f"harmonics must be a number, or one for each period of {tuple(periods)}, got {harmonics}")
-        inputs = sum(1 if n is None else 2 * int(n) for n in numbers)
-        check_input(network, inputs, f"the periods {tuple(periods)} with the harmonics {tuple(numbers)}")
+        numbers = each_period(periods, harmonics, "harmonics")
+        inputs = sum(1 if n is None else 2 * n for n in numbers)
+        check_input(network, inputs, f"the periods {tuple(periods)} with the harmonics {numbers}")
         self.network = network
         self.periods = tuple(None if p is None else float(p) for p in periods)
-        self.harmonics = tuple(None if n is None else int(n) for n in numbers)
+        self.harmonics = numbers
 
     def waves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The coordinate and the rate 2πk / period of each sine, and the coordinates that are passed on."""

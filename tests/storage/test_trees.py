@@ -28,6 +28,7 @@ NETWORKS = {
     "normalized": ng.Normalized(mlp(outputs=2), ng.Box([0, 0], [250, 80]), scale=(300.0, 2.0)),
     "fourier": ng.FourierFeatures(mlp(6), in_size=2, frequencies=3, key=KEY),
     "periodic": ng.Periodic(mlp(3), periods=(None, 2.0)),
+    "series": ng.FourierSeries((None, 2.0), modes=2, width=3, key=KEY),
     "waves": ng.Waves(2, 1, 4, up_to=(1.0, 2.0), key=KEY),
     "equinox": eqx.nn.Sequential([eqx.nn.Linear(2, 3, key=KEY), eqx.nn.Lambda(jax.nn.softplus)]),
     "nested": ng.Normalized(ng.Periodic(mlp(3), periods=(None, 1.0)), ng.Interval(0, 1) * ng.Box([0], [3])),
