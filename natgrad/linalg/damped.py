@@ -28,8 +28,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from natgrad.backend import tuning
-from natgrad.backend.products import gram, matmul
-from natgrad.backend.triangular import triangular_inverse
+from natgrad.backend.products import gram, matmul, triangular_inverse
 from natgrad.linalg.cholesky import solve_right, whiten
 
 PASSES = 3
