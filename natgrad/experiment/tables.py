@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment.runs import Group, Run, group, rank
 from natgrad.experiment.statuses import BROKEN
+from natgrad.options import suggest
 from natgrad.stopping import STOPPED
 
 FORMATS = ("markdown", "csv", "latex")
@@ -31,7 +32,7 @@ Cells = tuple[list[str], list[str], list[list[Cell]]]
 def table(runs: Sequence[Run], form: str = "markdown") -> str:
     """The table in one of the formats."""
     if form not in FORMATS:
-        raise ValueError(f"unknown format {form!r}: choose one of {', '.join(FORMATS)}")
+        raise ValueError(f"unknown format {form!r}: {suggest(form, FORMATS)}")
     return {"markdown": _markdown, "csv": _csv, "latex": _latex}[form](*arrange(group(runs)))
 
 

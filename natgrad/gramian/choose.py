@@ -1,6 +1,5 @@
 """`gramian` makes the operator by one of four strategies; `choose` says which, and how many points at a time."""
 
-import difflib
 import os
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from natgrad.gramian.batched import DEFAULT_BATCH, batches
 from natgrad.gramian.linearized import Linearized
 from natgrad.gramian.sharded import Sharded
 from natgrad.gramian.stored import StoredJacobian
+from natgrad.options import suggest
 from natgrad.problem import Problem
 from natgrad.problem.base import check_params
 
@@ -64,9 +64,7 @@ def check_strategy(strategy: str, batch: int | None) -> None:
     """Refuses unknown strategies and impossible batch sizes."""
     known = (*STRATEGIES, "auto")
     if strategy not in known:
-        close = difflib.get_close_matches(str(strategy), known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"unknown Gramian strategy {strategy!r}: choose one of {', '.join(known)}{hint}")
+        raise ValueError(f"unknown Gramian strategy {strategy!r}: {suggest(strategy, known)}")
     if batch is not None and (not isinstance(batch, int | np.integer) or batch < 1):
         raise ValueError(f"batch must be an integer of at least 1, got {batch!r}")
 
