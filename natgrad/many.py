@@ -95,7 +95,7 @@ def solve_many(
 
 
 def taken_at_once(count: int) -> bool:
-    """Whether so many problems are taken at once where nobody says: not by a processor, which one step keeps busy."""
+    """Whether `count` problems are taken at once by default: not by a processor, which one step keeps busy."""
     return count > 1 and not on_cpu()
 
 
@@ -201,6 +201,6 @@ def _each(count: int, **given: Any) -> list[tuple[Any, ...]]:
 
 
 def _share(solver: Any, memory: int | float | str | None, count: int) -> int:
-    """The bytes that each of so many problems may take."""
+    """The bytes that each of `count` problems may take."""
     own = getattr(solver, "memory", None) if memory is None else memory
     return (available_memory() if own is None else parse_bytes("memory", own)) // count

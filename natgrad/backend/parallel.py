@@ -134,7 +134,7 @@ def gather(x: Array, rows: int | None = None) -> Array:
 
 
 def own_rows(x: Array, rows: int, fill: str = "constant") -> Array:
-    """This device's rows, so many, of an x with the rows of all: what undoes `gather`."""
+    """This device's `rows` rows of an x that has those of all devices: what undoes `gather`."""
     x = jnp.pad(x, [(0, count() * rows - x.shape[0])] + [(0, 0)] * (x.ndim - 1), mode=fill)
     return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(AXIS) * rows, rows) if inside() else x
 

@@ -40,8 +40,8 @@ def gram(A: Float[Array, "q p"]) -> Float[Array, "p p"]:
 
 
 def gram_vector(A: Float[Array, "q p"], v: Float[Array, " p"]) -> Float[Array, " p"]:
-    """Aᵀ(Av); on a CPU in one pass over a large A, some rows at a time, of which the second product finds a copy in the
-    cache: two thirds of the time of two passes.
+    """Aᵀ(Av); on a CPU in one pass over a large A, some rows at a time. The second product finds them in the cache: two
+    thirds of the time of two passes.
 
     (Av)A and not Aᵀ(Av): XLA on a CPU would write the transpose of A to memory first.
     """

@@ -109,7 +109,7 @@ def row(run: Live, status: str) -> dict[str, Any]:
 
 
 def position(run: Live) -> str:
-    """How far it is; of a run in stages, in which of them, of which each has so many steps at most."""
+    """How many of its steps a run has taken; for a run in stages, also the stage it is in."""
     if not staged(run.config):
         return f"{run.steps} / {run.config['steps']}"
     if not run.records:

@@ -140,7 +140,7 @@ def feature_values(
     problem: Problem, params: PyTree, frozen: PyTree | None = None, parts: int = 1
 ) -> Float[Array, " rows"]:
     """F(θ), flat: blocks, points, components. `frozen` are the parameters of the operator's coefficients; the points
-    of a block go in so many `parts`, see `Features.at`."""
+    of a block go in `parts`, see `Features.at`."""
     u = problem.network(params)
     base = jax.lax.stop_gradient(problem.network(params if frozen is None else frozen))
     at = lambda block: block.at(u, base, block.inputs, min(parts, block.num_points))

@@ -50,7 +50,7 @@ class Armijo(LineSearch):
     Arguments:
         decrease: c.
         shrink: the factor between trials.
-        max_trials: after so many the step is given up, and 0 returned.
+        max_trials: the most trials; after them the search gives up and returns 0.
     """
 
     decrease: Fraction = eqx.field(static=True, default=1e-4)

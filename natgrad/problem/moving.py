@@ -30,7 +30,7 @@ class Placed(eqx.Module):
     weights: Float[Array, " n"]
 
     def own_rows(self, rows: int) -> "Placed":
-        """This device's share, so many rows."""
+        """This device's share, `rows` of them."""
         return Placed(tuple(own_rows(a, rows, fill="edge") for a in self.inputs), own_rows(self.weights, rows))
 
 

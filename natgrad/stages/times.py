@@ -75,7 +75,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Auto:
-    """Windows as long as they can be trained in so many steps."""
+    """Windows as long as the given steps can train."""
 
     problem: Problems
     interval: tuple[float, float]
