@@ -182,7 +182,7 @@ def table(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table into this file.")] = None,
     force: given.Overwrite = False,
 ) -> None:
-    """Print the error at the plateau and the time to it. A row is an optimizer, a column a problem."""
+    """Print the error at the plateau and the time to it. Each row is an optimizer, each column a problem."""
     from natgrad.experiment.runs import find
     from natgrad.experiment.tables import document
     from natgrad.storage.files import writable, write

@@ -163,7 +163,7 @@ def describe(owner: type | Callable) -> dict[str, tuple[Any, str]]:
 
 
 def table(owner: type | Callable, name: str | None = None) -> str:
-    """The ranges as Markdown, one option a line."""
+    """The ranges as Markdown, one line per option."""
     shown = lambda default: "required" if default is inspect.Parameter.empty else f"`{default!r}`"
     rows = [f"| `{option}` | {shown(default)} | {said} |" for option, (default, said) in describe(owner).items()]
     return "\n".join([f"| {name or owner.__name__} | default | may be |", "|---|---|---|", *rows])

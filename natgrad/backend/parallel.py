@@ -8,8 +8,8 @@ order of summation. Rows of the Jacobian never leave their device.
 
     problem = ng.shard(problem, ng.devices(8))        # then ng.solve, ng.gramian, solver.step as ever
 
-Which arrays have a row a point, a module says by `per_point = True`. Blocks whose number of points is no multiple of
-that of the devices are filled up with copies of their last point at weight zero.
+A module whose arrays have one row for each point says so by `per_point = True`. Where the devices do not divide the
+points of a block, copies of its last point at weight zero fill it up.
 """
 
 import dataclasses

@@ -197,7 +197,7 @@ def difference(record: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Of what computes; natgrad's own is what it says, since a checkout need not be installed."""
+    """The versions of all that computes; natgrad's is what it says itself, since a checkout need not be installed."""
     others = {name: metadata.version(name) for name in ("jax", "jaxlib", "equinox", "numpy")}
     return {"python": platform.python_version(), "natgrad": __version__, **others}
 

@@ -105,7 +105,7 @@ class Run:
         return self.solution(*self.restore())
 
     def solution(self, problem: Problem, params: Any) -> Any:
-        """The same, of what `restore` gives."""
+        """What `function` gives, made of what `restore` gave."""
         if "windows" not in self.config:
             return problem.solution(params[-1] if staged(self.config) else params)
         known = {record["window"]: (record["t0"], record["t1"]) for record in self.records}

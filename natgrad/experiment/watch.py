@@ -75,7 +75,7 @@ class Watch:
         return dict(self.drawn[run.folder][1])
 
     def problems(self) -> list[dict[str, Any]]:
-        """For each problem its runs, as rows and as curves over each other."""
+        """The runs of each problem, as rows and as curves over each other."""
         called = names(list(self.followers), self.places)
         runs = [(follower, follower.run) for follower in self.followers.values() if follower.run is not None]
         shown = []
@@ -151,7 +151,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *words: Any) -> None:
-        """Nothing: a line a second is not worth reading."""
+        """Nothing: one line per second is not worth reading."""
 
 
 class Server(ThreadingHTTPServer):

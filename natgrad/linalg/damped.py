@@ -61,13 +61,13 @@ def damped_rows(
 
 
 def by_reflections(A: Float[Array, "q p"], mu: Float[Array, ""]) -> DampedRows:
-    """By Householder reflections."""
+    """The factor by Householder reflections."""
     Q, R = jnp.linalg.qr(jnp.concatenate([A, _below(A, mu)]))
     return DampedRows(Q[: A.shape[0]], R, None, lambda x: x)
 
 
 def by_grams(A: Float[Array, "q p"], mu: Float[Array, ""], total: Callable[[Array], Array] | None = None) -> DampedRows:
-    """By shifted CholeskyQR."""
+    """The factor by shifted CholeskyQR."""
     total = total or (lambda x: x)
 
     def one(_, factors: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

@@ -160,7 +160,7 @@ def parse_times(text: str) -> int | str | list[float]:
 
 
 def as_text(times: int | str | Sequence[float] | None) -> str | None:
-    """The same for `--windows`; None where there are no windows."""
+    """What `--windows` would say for these times; None where there are no windows."""
     return ",".join(map(repr, times)) if isinstance(times, list | tuple) else None if times is None else str(times)
 
 
