@@ -23,7 +23,7 @@ from natgrad.stepping import Pace, Place, Reports, without_weak_types
 
 
 class Batch:
-    """`batch(counts)` takes so many steps of each problem, and gives what they reported; `place(i)` is where one is.
+    """`batch(counts)` takes counts[i] steps of problem i, and gives what they reported; `place(i)` is where it is.
 
     `again(counts)` takes steps of the last call once more, for problems that stop amid them.
     """
@@ -54,7 +54,7 @@ class Batch:
         return self._place(self.now, index)
 
     def again(self, counts: Sequence[int]) -> list[Place]:
-        """Where the problems are after so many of the last call's steps."""
+        """Where problem i is after counts[i] of the last call's steps."""
         stacked, _ = self._run(self.before, counts)
         return [self._place(stacked, index) for index in range(len(counts))]
 

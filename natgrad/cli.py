@@ -52,23 +52,14 @@ def list_(problem: given.Listed = None) -> None:
 
 
 @app.command()
+@given.takes_common
 def run(
     problem: given.Problem,
+    *,
     optimizer: given.Optimizer = "auto",
-    preset: given.Preset = "small",
-    recipe: given.Recipe = "default",
-    steps: given.Steps = None,
-    seed: given.Seed = 0,
-    seeds: given.Seeds = None,
+    common: given.Common,
     together: given.Together = False,
-    set_: given.Set = None,
-    out: given.Out = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
-    force: given.Force = False,
-    quiet: given.Quiet = False,
-    target_error: given.Target = None,
-    time_limit: given.Limit = None,
-    evaluate_every: given.Every = None,
     windows: given.Windows = None,
     via: given.Via = None,
     devices: given.Devices = None,
@@ -77,116 +68,74 @@ def run(
     coordinator: given.Coordinator = None,
     process_id: given.ProcessId = None,
     num_processes: given.NumProcesses = None,
-    plots: given.Plots = True,
     log: given.Log = None,
-    cache: given.Cache = True,
 ) -> None:
     """Train a network, and write the run into a folder."""
-    from natgrad.experiment.config import Config
     from natgrad.experiment.joining import join
-    from natgrad.experiment.many import check_together, parse_list, parse_seeds, train_all, train_together
+    from natgrad.experiment.many import check_together, parse_list, train_all, train_together
     from natgrad.experiment.single import train_one
     from natgrad.experiment.statuses import exit_code
 
+    seeds, out = common.seeds, common.out
     if together:
         several = {"devices": devices, "distributed": distributed or None, "coordinator": coordinator}
         check_together(seeds, **several, num_processes=num_processes)
-    setup(cache)
+    setup(common.cache)
     join(devices, distributed, coordinator, process_id, num_processes)
-    shared: dict[str, Any] = {
-        "problem": problem, "optimizer": optimizer, "preset": preset, "recipe": recipe, "steps": steps,
-        "evaluate_every": evaluate_every, "target_error": target_error, "time_limit": time_limit,
-        "settings": tuple(set_ or ()), "devices": devices, "memory": memory, "windows": windows,
-        "via": via,
-    }  # fmt: skip
-    configs = [Config(seed=s, **shared) for s in parse_seeds(seed, seeds)]
+    configs = common.configs(problem, optimizer, devices=devices, memory=memory, windows=windows, via=via)
     folders = [Path(c.folder) if out is None else out / f"seed{c.seed}" if seeds else out for c in configs]
-    logs = () if log is None else parse_list("--log", log)
-    how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "plots": plots, "log": logs}
+    how: dict[str, Any] = {"resume": resume, "force": common.force, "quiet": common.quiet, "plots": common.plots}
+    how["log"] = () if log is None else parse_list("--log", log)
     train_several = train_together if together else train_all
     results = train_several(configs, folders, **how) if seeds else [train_one(configs[0], folders[0], **how)]
     raise typer.Exit(max(exit_code(result["status"]) for result in results))
 
 
 @app.command()
+@given.takes_common
 def compare(
     problem: given.Problem,
     optimizers: Annotated[str, typer.Option(help="The optimizers to compare, separated by commas.")],
-    preset: given.Preset = "small",
-    recipe: given.Recipe = "default",
-    steps: given.Steps = None,
-    seed: given.Seed = 0,
-    seeds: given.Seeds = None,
-    set_: given.Set = None,
-    out: given.Out = None,
-    force: given.Force = False,
-    quiet: given.Quiet = False,
-    target_error: given.Target = None,
-    time_limit: given.Limit = None,
-    evaluate_every: given.Every = None,
-    plots: given.Plots = True,
-    cache: given.Cache = True,
+    common: given.Common,
 ) -> None:
     """Run several optimizers on one problem. Write a table and a plot. Runs that exist are used."""
-    from natgrad.experiment.config import Config
-    from natgrad.experiment.many import parse_list, parse_seeds
+    from natgrad.experiment.many import parse_list
 
-    setup(cache)
+    setup(common.cache)
     names = parse_list("--optimizers", optimizers)
-    configs = [
-        Config(problem, name, preset, recipe, s, steps, evaluate_every, target_error, time_limit, tuple(set_ or ()))
-        for name in names
-        for s in parse_seeds(seed, seeds)
-    ]
-    series(configs, out, Path("runs") / problem / f"compare-{preset}", force=force, quiet=quiet, plots=plots)
+    configs = [config for name in names for config in common.configs(problem, name)]
+    series(configs, common, Path("runs") / problem / f"compare-{common.preset}")
 
 
 @app.command()
+@given.takes_common
 def sweep(
     problem: given.Problem,
     param: Annotated[str, typer.Option(help="The option to vary, e.g. gamma or problem.width.")],
     values: Annotated[str, typer.Option(help="The values of the option, separated by commas.")],
+    *,
     optimizer: given.Optimizer = "auto",
-    preset: given.Preset = "small",
-    recipe: given.Recipe = "default",
-    steps: given.Steps = None,
-    seed: given.Seed = 0,
-    seeds: given.Seeds = None,
-    set_: given.Set = None,
-    out: given.Out = None,
-    force: given.Force = False,
-    quiet: given.Quiet = False,
-    target_error: given.Target = None,
-    time_limit: given.Limit = None,
-    evaluate_every: given.Every = None,
-    plots: given.Plots = True,
-    cache: given.Cache = True,
+    common: given.Common,
 ) -> None:
     """Do one run for each value of an option. Write a table and a plot. Runs that exist are used."""
-    from natgrad.experiment.config import Config
-    from natgrad.experiment.many import parse_list, parse_seeds
+    from natgrad.experiment.many import parse_list
 
-    setup(cache)
-    given = tuple(set_ or ())
-    configs = [
-        Config(problem, optimizer, preset, recipe, s, steps, evaluate_every, target_error, time_limit,
-               (*given, f"{param}={value}"))
-        for value in parse_list("--values", values)
-        for s in parse_seeds(seed, seeds)
-    ]  # fmt: skip
-    home = Path("runs") / problem / f"sweep-{optimizer}-{preset}-{param}"
-    series(configs, out, home, force=force, quiet=quiet, plots=plots)
+    setup(common.cache)
+    settings = [f"{param}={value}" for value in parse_list("--values", values)]
+    configs = [config for setting in settings for config in common.configs(problem, optimizer, setting)]
+    series(configs, common, Path("runs") / problem / f"sweep-{optimizer}-{common.preset}-{param}")
 
 
-def series(configs: list[Any], out: Path | None, home: Path, *, force: bool, quiet: bool, plots: bool) -> None:
-    """Trains what is missing and puts the table and the overlay plot into `out` (`home` where none is given)."""
+def series(configs: list[Any], common: given.Common, home: Path) -> None:
+    """Trains what is missing and puts the table and the overlay plot into --out (`home` where none is given)."""
     from natgrad.experiment.folder import held
     from natgrad.experiment.many import overview, train_missing
     from natgrad.experiment.statuses import exit_code
 
+    out, quiet = common.out, common.quiet
     folders = [Path(c.folder) if out is None else out / Path(c.folder).name for c in configs]
     with held(out or home, "series") as folder:
-        results = train_missing(configs, folders, force=force, quiet=quiet, plots=plots)
+        results = train_missing(configs, folders, force=common.force, quiet=quiet, plots=common.plots)
         overview(folders[: len(results)], folder, quiet)
     raise typer.Exit(max(exit_code(result["status"]) for result in results))
 
@@ -233,7 +182,7 @@ def table(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table into this file.")] = None,
     force: given.Overwrite = False,
 ) -> None:
-    """Print the error at the plateau and the time to it. A row is an optimizer, a column a problem."""
+    """Print the error at the plateau and the time to it. Each row is an optimizer, each column a problem."""
     from natgrad.experiment.runs import find
     from natgrad.experiment.tables import document
     from natgrad.storage.files import writable, write

@@ -68,8 +68,8 @@ def solve_many(
         problems = [zoo.get("burgers").problem(jax.random.key(seed)) for seed in range(10)]
         solutions = ng.solve_many(problems, ng.NystromNGD(), steps=100)
 
-    Arguments beyond those of `ng.solve`, whose `key`, `params` and `resume` are sequences here, one entry a problem:
-        steps, time_limit: one for all, or one entry a problem.
+    `keys`, `params` and `resume` are sequences with one entry per problem. Arguments beyond those of `ng.solve`:
+        steps, time_limit: one for all, or one entry per problem.
         callback, checkpoint: called with the number of the problem first.
         ended: called with the number of a problem and its solution as soon as it has ended.
         memory: what a step of all problems may take, where they are taken at once.
@@ -95,7 +95,7 @@ def solve_many(
 
 
 def taken_at_once(count: int) -> bool:
-    """Whether so many problems are taken at once where nobody says: not by a processor, which one step keeps busy."""
+    """Whether `count` problems are taken at once by default: not by a processor, which one step keeps busy."""
     return count > 1 and not on_cpu()
 
 
@@ -186,12 +186,12 @@ def _check(
 
 
 def _one_for_each(value: Any, problems: Sequence[Problem]) -> Any:
-    """One value a problem where there is one for all."""
+    """One value for each problem, where one was given for all."""
     return value if isinstance(value, list | tuple) else [value] * len(problems)
 
 
 def _each(count: int, **given: Any) -> list[tuple[Any, ...]]:
-    """For each problem its entries of some sequences, None where there is no sequence."""
+    """The entries of each problem in the given sequences; None stands for a sequence that was not given."""
     columns = []
     for name, values in given.items():
         columns.append([None] * count if values is None else list(values))
@@ -201,6 +201,6 @@ def _each(count: int, **given: Any) -> list[tuple[Any, ...]]:
 
 
 def _share(solver: Any, memory: int | float | str | None, count: int) -> int:
-    """The bytes that each of so many problems may take."""
+    """The bytes that each of `count` problems may take."""
     own = getattr(solver, "memory", None) if memory is None else memory
     return (available_memory() if own is None else parse_bytes("memory", own)) // count

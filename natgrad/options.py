@@ -26,7 +26,7 @@ import reprlib
 import sys
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -163,7 +163,7 @@ def describe(owner: type | Callable) -> dict[str, tuple[Any, str]]:
 
 
 def table(owner: type | Callable, name: str | None = None) -> str:
-    """The ranges as Markdown, one option a line."""
+    """The ranges as Markdown, one line per option."""
     shown = lambda default: "required" if default is inspect.Parameter.empty else f"`{default!r}`"
     rows = [f"| `{option}` | {shown(default)} | {said} |" for option, (default, said) in describe(owner).items()]
     return "\n".join([f"| {name or owner.__name__} | default | may be |", "|---|---|---|", *rows])
@@ -274,6 +274,13 @@ def _text(kind: Any) -> str:
     if _is_module(kind):
         return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
     return ""
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """“did you mean …?” where a known name is close, and all known names."""
+    known = tuple(known)
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    return (f"did you mean {close[0]}? There" if close else "there") + f" are {', '.join(known) or 'none'}"
 
 
 def _shown(value: Any) -> str:

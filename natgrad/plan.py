@@ -73,7 +73,7 @@ def concrete(solver: Any) -> bool:
 
 
 def fitted(solver: Any, problem: Problem, budget: int) -> Any:
-    """The solver with strategy, points at a time and rank that keep a step within so many bytes a device."""
+    """The solver with a strategy, points at a time and a rank that keep a step within `budget` bytes on a device."""
     direction = solver.direction
     p, item = problem.num_parameters, problem.dtype.itemsize
     if direction.factors:

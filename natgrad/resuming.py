@@ -28,7 +28,7 @@ class Origin:
 
     @classmethod
     def of(cls, problem: Problem, solver: Any) -> "Origin":
-        """Of a run that begins."""
+        """The origin of a run that begins with this problem and this solver."""
         leaves = jax.tree_util.tree_leaves_with_path(problem.params)
         params = {jax.tree_util.keystr(path): f"{leaf.dtype}{list(leaf.shape)}" for path, leaf in leaves}
         rows = {block.name: block.rows for block in problem.features}

@@ -57,14 +57,14 @@ def solve(
 
     Arguments:
         solver: anything with `init(problem, params, key)` and `step(problem, params, state) -> (params, state, info)`.
-        steps: at most so many (more, where `resume` is given).
+        steps: the most steps; with `resume`, the most further steps.
         key: the randomness of the solver, a key that nothing else was drawn from; a fixed one by default.
         params: where to start; the problem's own network by default.
         resume: a solution to go on from, its state and history included, with the same solver and shapes.
-        evaluate_every: errors and the validation loss are evaluated every so many steps, and at the end.
+        evaluate_every: steps from one evaluation of errors and validation loss to the next; the last is at the end.
         target_error, target_loss: stop at or below (the error is H¹, against values at points L²).
-        time_limit: stop after so many seconds of stepping.
-        patience: stop when the loss has not fallen by 1 % within so many steps.
+        time_limit: stop after this many seconds of stepping.
+        patience: stop when the loss has not fallen by 1 % within this many steps.
         callback: called with each step's record (a dict); a true value stops the training (a word becomes its status).
             One that takes two arguments is also given `natgrad.callbacks.Now`: the parameters and the network, when it
             asks for them. Several in a list; `ng.trackers` has some for TensorBoard and others.
@@ -73,8 +73,8 @@ def solve(
         progress: a live display in a terminal or notebook, a line now and then elsewhere.
         memory: what a step may take on a device, as bytes or "8GB": strategy, batch and rank follow, and what cannot
             fit is said at once.
-        group: at most so many steps run in one go on the device, up to the next evaluation; by default what takes a
-            quarter of a second, and each by itself on a CPU where rows times parameters are more than ten million.
+        group: the most steps that run in one go on the device, up to the next evaluation. By default they take a
+            quarter of a second. On a CPU each runs by itself where rows times parameters are more than ten million.
         cache: use what was compiled before, in this process or (from the user's cache folder) in another one, and keep
             what is compiled now; see docs/compilation.md.
     """

@@ -24,7 +24,7 @@ Reports = list[dict[str, Any]]  # of each step
 
 
 class Stepper:
-    """`(params, state), reports = stepper((params, state), count)`: so many steps, and what each of them reported."""
+    """`(params, state), reports = stepper((params, state), count)`: `count` steps, and what each of them reported."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Pace:
         self.most, self.timed = (most(problem), True) if group is None else (group, False)
 
     def count(self, seconds: float | None) -> int:
-        """For the next call, when a step took so many seconds in the last."""
+        """For the next call, where `seconds` is what a step of the last one took."""
         if not self.timed:
             return self.most
         return 1 if seconds is None else int(np.clip(tuning.SECONDS / max(seconds, 1e-9), 1, self.most))

@@ -29,7 +29,7 @@ class Stop:
     target error, target loss    at or below (the error is H¹, against values at points L², where it was just evaluated)
     converged                    the step led nowhere, and promised no descent beyond the round-off of the loss
     no descent                   ten steps in a row found none, though they promised some
-    time                         so many seconds of stepping
+    time                         `time_limit` seconds of stepping are over
     stagnation                   the loss has not fallen by 1 % within `patience` steps
     """
 

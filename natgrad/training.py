@@ -183,7 +183,7 @@ class Evaluation:
         return Program(partial(everywhere, fn), self.problem, params, self._weights(state), cache=self.cache)
 
     def _weights(self, state: PyTree) -> PyTree:
-        """Of the state, what an evaluation needs: weights where it has found them, points where it has drawn them."""
+        """What an evaluation needs of the state: weights if it has found them, points if it has drawn them."""
         return state if self.problem.auto or self.problem.moving else None
 
 

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "domains": {"extras", "options", "backend"},
     "fem": {"extras", "options", "indices", "backend", "linalg"},
     "problem": {"options", "indices", "backend", "calculus", "networks", "unknowns", "domains", "fem"},
-    "gramian": {"linalg", "backend", "problem"},
+    "gramian": {"options", "linalg", "backend", "problem"},
     "precondition": {"options", "backend", "linalg", "gramian", "problem"},
     "plan": {"options", "gramian", "problem"},
     "optim": ABOVE_SOLVE | {"plan"},

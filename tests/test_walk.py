@@ -27,6 +27,7 @@ def test_the_walk_of_a_step_has_the_files_of_the_page():
     steps = [line for line in told.splitlines() if re.match(r"\| \d", line)]
     named = set(re.findall(r"`([\w/]+\.py)`", "\n".join(steps))) | set(re.findall(r"`(backend/\w+\.py)`", told))
     assert visited == named, f"visited, not named: {visited - named}; named, not visited: {named - visited}"
+    assert f"A step visits {len(visited)} files." in told
 
 
 def files_of(call):

@@ -11,7 +11,6 @@ ROOMS = [
     "natgrad.gramian",
     "natgrad.backend.chunks",
     "natgrad.backend.products",
-    "natgrad.backend.triangular",
 ]
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int is a float, too
 

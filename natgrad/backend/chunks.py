@@ -44,12 +44,12 @@ def stack(n: int, size: int, part: Callable[[Int[Array, ""]], Array], axis: int 
 
 
 def by_columns(fn: Callable[[Array], Array], X: Shaped[Array, "n m"], most: int) -> Shaped[Array, "k m"]:
-    """fn of each column, at most so many at a time."""
+    """fn of each column, at most `most` of them at a time."""
     return by_rows(fn, X.T, most).T
 
 
 def by_rows(fn: Callable[[Array], Array], X: Shaped[Array, "m n"], most: int) -> Shaped[Array, "m k"]:
-    """fn of each row, at most so many at a time: in rounds of one size, filled up with zeros.
+    """fn of each row, at most `most` of them at a time: in rounds of one size, filled up with zeros.
 
     `jax.lax.map` would do what remains apart. Sums over devices in a loop must not meet others
     (`parallel.not_before`).
@@ -66,7 +66,8 @@ def jacobian(
     widths: Sequence[int],
     dtype: Any,
 ) -> Float[Array, "rows p"]:
-    """The rows of all points, `each` a point, of which rows(points) gives some: pieces of `widths` columns.
+    """The rows of all points, `each` of them a point. rows(points) gives those of some points, in pieces of `widths`
+    columns.
 
     On a CPU some points at a time, every piece put where it belongs: no temporaries of the size of the result.
     """

@@ -59,7 +59,7 @@ def zeros(shape: int | tuple[int, ...], dtype: Any) -> Array:
 
 
 def afford(numbers: float, what: str) -> None:
-    """ValueError where so many numbers of 8 bytes are more than the memory that is left; said before they are made."""
+    """ValueError where numbers that are yet to be made, of 8 bytes each, do not fit into the memory that is left."""
     if (needed := 8 * numbers) > (free := free_memory()):
         gigabytes = min(needed, 10**300) / 1e9
         raise ValueError(f"{what} would take {gigabytes:.3g} GB, and {free / 1e9:.3g} GB are free: choose fewer")

@@ -8,8 +8,8 @@ order of summation. Rows of the Jacobian never leave their device.
 
     problem = ng.shard(problem, ng.devices(8))        # then ng.solve, ng.gramian, solver.step as ever
 
-Which arrays have a row a point, a module says by `per_point = True`. Blocks whose number of points is no multiple of
-that of the devices are filled up with copies of their last point at weight zero.
+A module whose arrays have one row for each point says so by `per_point = True`. Where the devices do not divide the
+points of a block, copies of its last point at weight zero fill it up.
 """
 
 import dataclasses
@@ -134,7 +134,7 @@ def gather(x: Array, rows: int | None = None) -> Array:
 
 
 def own_rows(x: Array, rows: int, fill: str = "constant") -> Array:
-    """This device's rows, so many, of an x with the rows of all: what undoes `gather`."""
+    """This device's `rows` rows of an x that has those of all devices: what undoes `gather`."""
     x = jnp.pad(x, [(0, count() * rows - x.shape[0])] + [(0, 0)] * (x.ndim - 1), mode=fill)
     return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(AXIS) * rows, rows) if inside() else x
 

@@ -1,10 +1,11 @@
-"""What XLA has to be told: where not to look ahead, when to call Python, how to compile."""
+"""What XLA has to be told: where not to look ahead, which branch to take, when to call Python, how to compile."""
 
 from collections.abc import Callable
 from typing import Any
 
 import jax
-from jaxtyping import Array
+import jax.numpy as jnp
+from jaxtyping import Array, Shaped
 
 
 def on_cpu() -> bool:
@@ -25,6 +26,21 @@ def whole(x: Array) -> Array:
     4.9 GB of memory without the barrier, 33.9 ms and 2.9 GB with it (docs/notes).
     """
     return jax.lax.optimization_barrier(x)
+
+
+@jax.custom_batching.custom_vmap
+def jointly(index: Shaped[Array, ""]) -> Shaped[Array, ""]:
+    """The index of a branch; of problems that step together (`jax.vmap`), the largest of theirs.
+
+    A branch whose index differs from problem to problem is no branch under `jax.vmap`: all branches are computed, and
+    one is selected. With one index for all it stays a branch. The largest must be right for each of them.
+    """
+    return index
+
+
+@jointly.def_vmap
+def _largest(size: int, batched: list[bool], index: Array) -> tuple[Array, bool]:
+    return (jnp.max(index, axis=0) if batched[0] else index), False
 
 
 def call(fn: Callable[..., Any], shape: tuple[int, ...], dtype: Any, *args: Array, batched: bool = False) -> Array:

@@ -105,7 +105,7 @@ class Laplacian(Pass):
         return [Jet(y, df * z.jac, lap if z.lap is None else df * z.lap + lap)]
 
     def other(self, f, carried):
-        """For any f: d²/dε² f(z + ε J_i + ½ ε² L_i) by two jvps, all i at once; L_0 = L, the others are zero."""
+        """The rule of any f, d²/dε² f(z + ε J_i + ½ ε² L_i) by two jvps, all i at once; L_0 = L, the others are 0."""
         values = tuple(c.value for c in carried)
 
         def along(first, second):

@@ -171,7 +171,7 @@ def _cuts_of_segment(row: np.ndarray, others: np.ndarray, tol: float) -> np.ndar
 
 
 def _cuts_of_arc(row: np.ndarray, others: np.ndarray, tol: float) -> np.ndarray:
-    """The same for a circle: parts of its circumference."""
+    """The cuts of a circle, as parts of its circumference."""
     r, center, arcs = row[0], row[1:3], others[:, 0] > 0
     segments, circles = others[~arcs], others[arcs]
     a, d = segments[:, 1:3] - center, segments[:, 3:5] - segments[:, 1:3]

@@ -182,8 +182,8 @@ def _asked(question, x, tol: float | None = None):
 
 
 def across(domain: Combined, owner: int | np.ndarray, x, normals):
-    """For points on the boundaries of the primitives with these numbers: 1 where they bound the domain with this
-    normal, -1 with the opposite one, 0 where they do not, or where an earlier primitive has the same boundary."""
+    """How points on the boundaries of the primitives `owner` bound the domain: 1 with this normal, -1 with the opposite
+    one, 0 where they do not, or where an earlier primitive has the same boundary."""
     xp = rules.namespace(x)
     step = float(jnp.finfo(x.dtype).eps) ** 0.6 * domain.scale() * normals
     inner, outer = sides(domain, x - step) > 0, sides(domain, x + step) > 0

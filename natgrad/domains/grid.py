@@ -53,7 +53,7 @@ class Grid:
 
 
 def grid(domain: Domain, cells: int | None = None) -> Grid:
-    """The grid of a domain with so many cells along each axis.
+    """The grid of a domain with `cells` cells along each axis.
 
     Boxes and balls are divided evenly, polygons into triangles. A mesh is its own unless a number is given. Of any
     other domain it is the cells of the box around it whose middle is inside, `fitted` to the boundary.

@@ -286,7 +286,7 @@ def _picked(pieces: Pieces, u):
 
 
 def _sobol(pieces: Pieces, n: int, key):
-    """Of each piece the first points of its sequence that are kept."""
+    """The first points of each piece's sequence that are kept."""
     counts = np.array(rules.apportion(n, pieces.measures))
     present = np.flatnonzero(pieces.measures)
     if not counts[present].all():

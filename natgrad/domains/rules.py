@@ -6,7 +6,6 @@ the same three rules serve boxes, balls, polygons, their boundaries and space-ti
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Sequence
 
@@ -17,7 +16,7 @@ import scipy
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from natgrad.backend import host
-from natgrad.options import Count, check, plain
+from natgrad.options import Count, check, plain, suggest
 
 RULES = ("monte-carlo", "sobol", "gauss")
 
@@ -104,9 +103,7 @@ def seed_of(key: PRNGKeyArray | None, *tail: int) -> tuple[int, ...]:
 def check_rule(rule: str) -> None:
     if rule in RULES:
         return
-    close = difflib.get_close_matches(str(rule).lower(), RULES, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"unknown rule {rule!r}, the known ones are {', '.join(map(repr, RULES))}{hint}")
+    raise ValueError(f"unknown rule {rule!r}: {suggest(rule, RULES)}")
 
 
 def as_key(key: PRNGKeyArray | int | None, rule: str) -> PRNGKeyArray | None:

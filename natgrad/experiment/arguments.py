@@ -1,7 +1,11 @@
 """The arguments and options of the command line, each with its help."""
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -95,6 +99,56 @@ Movie = Annotated[
 Times = Annotated[
     str | None, typer.Option(help="How many times, evenly spread, such as 20, or which ones: 0.0,0.5,1.0.")
 ]
+
+
+@dataclass(frozen=True)
+class Common:
+    """The options that `natgrad run`, `compare` and `sweep` have in common."""
+
+    preset: Preset = "small"
+    recipe: Recipe = "default"
+    steps: Steps = None
+    seed: Seed = 0
+    seeds: Seeds = None
+    set_: Set = None
+    out: Out = None
+    force: Force = False
+    quiet: Quiet = False
+    target_error: Target = None
+    time_limit: Limit = None
+    evaluate_every: Every = None
+    plots: Plots = True
+    cache: Cache = True
+
+    def configs(self, problem: str, optimizer: str, *settings: str, **others: Any) -> list[Any]:
+        """The `Config` of each seed; `settings` and `others` are those of one command alone."""
+        from natgrad.experiment.config import Config
+        from natgrad.experiment.many import parse_seeds
+
+        limits = self.steps, self.evaluate_every, self.target_error, self.time_limit
+        all_settings = (*(self.set_ or ()), *settings)
+        return [
+            Config(problem, optimizer, self.preset, self.recipe, seed, *limits, all_settings, **others)
+            for seed in parse_seeds(self.seed, self.seeds)
+        ]
+
+
+def takes_common(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with all options of `Common` in place of its parameter `common`: typer reads the signature."""
+    options = [inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+               for f in fields(Common)]  # fmt: skip
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        own = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        parameters += options if parameter.annotation is Common else [own]
+
+    @functools.wraps(command)
+    def call(**values: Any) -> None:
+        common = Common(**{option.name: values.pop(option.name) for option in options})
+        command(common=common, **values)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
 
 
 def parse_times(text: str | None) -> int | list[float] | None:

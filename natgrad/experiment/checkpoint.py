@@ -64,7 +64,7 @@ class Writer:
         assert self.folder is not None
         started = time.perf_counter()
         header = {"step": step, "time": clock, "status": status, "fingerprint": self.record["fingerprint"]}
-        if staged(self.record):  # a tuple of parameters, one entry a stage
+        if staged(self.record):  # a tuple of parameters, one entry per stage
             header["stages"] = len(tree[0])
         header |= {"history": history, "config": self.record}
         name = self._name(step)

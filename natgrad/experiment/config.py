@@ -22,11 +22,10 @@ from natgrad.experiment.settings import parse, split
 from natgrad.experiment.staged import NONE, STAGES, parse_via, problem_of, staged, values_in_turn
 from natgrad.gramian.choose import available_memory, size_in_words
 from natgrad.optim.resample import complete
-from natgrad.options import parse_bytes
+from natgrad.options import parse_bytes, suggest
 from natgrad.problem import Evolution, Problem
 from natgrad.stages.times import course, parse_times
 from natgrad.storage.files import plain
-from natgrad.zoo.registry import suggest
 
 FORMAT = 1  # of config.json
 EVALUATIONS = 200  # of the error in the course of a run, about, where nothing else is asked for
@@ -198,7 +197,7 @@ def difference(record: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Of what computes; natgrad's own is what it says, since a checkout need not be installed."""
+    """The versions of all that computes; natgrad's is what it says itself, since a checkout need not be installed."""
     others = {name: metadata.version(name) for name in ("jax", "jaxlib", "equinox", "numpy")}
     return {"python": platform.python_version(), "natgrad": __version__, **others}
 

@@ -119,13 +119,13 @@ def robust(values: np.ndarray) -> tuple[float, float]:
 
 
 def around_zero(values: np.ndarray) -> tuple[float, float]:
-    """The same for a difference, with zero in the middle."""
+    """The range of the colours of a difference, with zero in the middle."""
     bound = robust(np.concatenate([np.abs(values), -np.abs(values)]))[1] or 1.0
     return -bound, bound
 
 
 def beyond(values: np.ndarray, limits: tuple[float, float]) -> str:
-    """At which ends of the colours there are values clearly beyond them, as matplotlib says it."""
+    """The ends of the colours that some values are clearly beyond, in matplotlib's words."""
     margin = 0.01 * (limits[1] - limits[0])
     below, above = bool((values < limits[0] - margin).any()), bool((values > limits[1] + margin).any())
     return {(True, True): "both", (True, False): "min", (False, True): "max"}.get((below, above), "neither")

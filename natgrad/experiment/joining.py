@@ -37,7 +37,7 @@ def join(
 
 
 def split(devices: int, count: int) -> None:
-    """Divides a processor into its part of the devices of so many processes."""
+    """Divides this processor into its share of the devices, for `count` processes."""
     if devices < 1 or devices % count:
         raise ValueError(f"--devices must be a positive multiple of the number of processes ({count}), got {devices}")
     most = max(16, os.cpu_count() or 1)  # more parts of a processor than that wait for each other without end

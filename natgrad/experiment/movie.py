@@ -55,7 +55,7 @@ def movie(
 
 
 def of_run(path: Path | str, run: Run, times: int | Sequence[float] | None = None, *, force: bool = False) -> Path:
-    """The same of a run; coordinates that its pictures hold fixed are fixed here too."""
+    """Draws the movie of a run; coordinates that its pictures hold fixed are fixed here too."""
     view = zoo.get(run.problem).fields(run.config["options"]["problem"])
     if view.coordinates[0] != "t":
         raise ValueError(f"{run.problem} has no time: a movie is that of an evolution problem")
@@ -92,7 +92,7 @@ def _over_time(network: Any, view: zoo.Picture, name: str, times: Sequence[float
 
 
 def steady(frames: Sequence[Sequence[list[Panel]]]) -> list[list[list[Panel]]]:
-    """The frames, each a row a field, with the same limits at all times: those of the exact field where it is known."""
+    """The frames, one row for each field, with the same limits at all times: the exact field's if it is known."""
     limits = []
     for rows in zip(*frames, strict=True):
         every = [np.stack([panel.values for panel in panels]) for panels in zip(*rows, strict=True)]

@@ -19,10 +19,10 @@ from natgrad.optim import damping as dampings
 from natgrad.optim.direction import Direction
 from natgrad.optim.linesearch import Armijo, GridSearch, LineSearch
 from natgrad.optim.recipes import RECIPES, owners
+from natgrad.options import suggest
 from natgrad.plan import plan
 from natgrad.precondition import Preconditioner
 from natgrad.problem import Problem
-from natgrad.zoo.registry import suggest
 
 
 def _baseline(name: str) -> Callable[..., Any]:

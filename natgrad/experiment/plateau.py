@@ -11,7 +11,7 @@ WINDOW, GAIN = 0.1, 0.1
 
 
 def plateau(steps: Any, times: Any, errors: Any) -> dict[str, Any]:
-    """{step, time, error} of the plateau, from arrays with an entry an iteration (NaN: error not evaluated).
+    """{step, time, error} of the plateau, from arrays with one entry per iteration (NaN: error not evaluated).
 
     Where a run still improves at its end, the best of its iterations counts as the plateau.
     """

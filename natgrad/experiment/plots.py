@@ -31,7 +31,7 @@ INTERNALS = (
 
 
 def plot(runs: Sequence[Run], folder: Path, *, fields: bool = True) -> list[Path]:
-    """All pictures of the runs, a set a problem; the names of the files."""
+    """Draws all pictures of the runs, a set for each problem; the names of the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     groups = group(runs)
@@ -119,7 +119,7 @@ def internals(groups: Sequence[Group], path: Path) -> Path:
 
 
 def weights(groups: Sequence[Group], path: Path) -> Path:
-    """The weights of the blocks over the iterations, of the groups that found them in training; a line a block."""
+    """The weights of the blocks over the iterations, one line for each, of the groups that found them in training."""
     groups = [g for g in groups if any(run.weights for run in g.runs)]
     figure, axes = _subplots(1, len(groups), (5.4 * len(groups), 4.2), squeeze=False, sharey=True)
     blocks = sorted({name for g in groups for run in g.runs for name in run.weights})
@@ -136,7 +136,7 @@ def weights(groups: Sequence[Group], path: Path) -> Path:
 
 
 def picture(rows: Sequence[Sequence[Panel]], title: str, path: Path) -> Path:
-    """Solution, exact solution and error, a row a field or a slice."""
+    """Solution, exact solution and error, one row for each field or slice."""
     figure, _ = drawn(rows, title)
     return _save(figure, path)
 

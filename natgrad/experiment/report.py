@@ -86,7 +86,7 @@ def curves(g: Group) -> dict[str, Any]:
 
 
 def _thin(values: np.ndarray) -> np.ndarray:
-    """Every so many, the last one included."""
+    """At most POINTS of the values, evenly spread, the last one included."""
     if len(values) <= POINTS:
         return values
     return values[np.unique(np.linspace(0, len(values) - 1, POINTS).astype(int))]

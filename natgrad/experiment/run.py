@@ -167,7 +167,7 @@ def check_together(runs: Sequence[Found]) -> None:
 
 @contextmanager
 def opened(one: Found, together: int | None, trackers: Sequence[Any]) -> Iterator[Opened]:
-    """The run with its files open; where so many were started to be taken at once, config.json says it ever after."""
+    """The run with its files open; config.json keeps the number of runs that were started `together`, at once."""
     record, before = one.prepared.record, (one.known or {}).get("together")
     if number := before if one.complete or together is None else together:
         record["together"] = number

@@ -105,7 +105,7 @@ class Run:
         return self.solution(*self.restore())
 
     def solution(self, problem: Problem, params: Any) -> Any:
-        """The same, of what `restore` gives."""
+        """What `function` gives, made of what `restore` gave."""
         if "windows" not in self.config:
             return problem.solution(params[-1] if staged(self.config) else params)
         known = {record["window"]: (record["t0"], record["t1"]) for record in self.records}
@@ -225,8 +225,11 @@ def rank(optimizer: str) -> int:
 
 
 def label(run: Run, rivals: Sequence[Run]) -> str:
-    """The optimizer, and the options in which it differs from its plain run, of which nothing was asked but what was
-    asked of all; where there is no such run, or where these differ among themselves, all options that differ."""
+    """The optimizer, and the options in which the run differs from the plain one.
+
+    The plain run was asked only for what all rivals were asked for. Where there is none, or where several differ from
+    each other, the label has all options that differ.
+    """
     shared = set.intersection(*map(_asked, rivals))
     plain = [_options(r) for r in rivals if _asked(r) == shared]
     compared = plain[:1] if plain and all(options == plain[0] for options in plain) else map(_options, rivals)

@@ -38,7 +38,7 @@ def parse_via(text: str, benchmark: zoo.Benchmark) -> dict[str, list[Any]]:
 
 
 def as_text(via: Mapping[str, Sequence[Any]] | None) -> str | None:
-    """The same for `--via`; None where a record has none."""
+    """What `--via` would say for a record's `via`; None where the record has none."""
     return next((f"{name}={','.join(map(str, values))}" for name, values in (via or {}).items()), None)
 
 

@@ -1,5 +1,5 @@
-"""The table of the paper: the error at the plateau and the time to it, an optimizer a row, a problem a column; and what
-the paper's table has not: the error at the end, and a word where runs ended badly or not at all.
+"""The table of the paper: the error at the plateau and the time to it, by optimizer (rows) and problem (columns).
+Beyond the paper's it has the error at the end, and a word where runs ended badly or not at all.
 
 Medians over seeds; where there are several, the quartiles stand in brackets.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from natgrad.diagnosis import EXHAUSTED
 from natgrad.experiment.runs import Group, Run, group, rank
 from natgrad.experiment.statuses import BROKEN
+from natgrad.options import suggest
 from natgrad.stopping import STOPPED
 
 FORMATS = ("markdown", "csv", "latex")
@@ -31,7 +32,7 @@ Cells = tuple[list[str], list[str], list[list[Cell]]]
 def table(runs: Sequence[Run], form: str = "markdown") -> str:
     """The table in one of the formats."""
     if form not in FORMATS:
-        raise ValueError(f"unknown format {form!r}: choose one of {', '.join(FORMATS)}")
+        raise ValueError(f"unknown format {form!r}: {suggest(form, FORMATS)}")
     return {"markdown": _markdown, "csv": _csv, "latex": _latex}[form](*arrange(group(runs)))
 
 
@@ -52,7 +53,7 @@ def caption(groups: Sequence[Group]) -> str:
 
 
 def arrange(groups: Sequence[Group]) -> Cells:
-    """Problems, labels, and a row a label with the group of each problem, if there is one."""
+    """Problems, labels, and one row for each label, with the group of each problem if there is one."""
     problems = list(dict.fromkeys(g.problem for g in groups))
     labels = list(dict.fromkeys(g.label for g in sorted(groups, key=lambda g: rank(g.optimizer))))
     found = {(g.problem, g.label): g for g in groups}

@@ -75,7 +75,7 @@ class Watch:
         return dict(self.drawn[run.folder][1])
 
     def problems(self) -> list[dict[str, Any]]:
-        """For each problem its runs, as rows and as curves over each other."""
+        """The runs of each problem, as rows and as curves over each other."""
         called = names(list(self.followers), self.places)
         runs = [(follower, follower.run) for follower in self.followers.values() if follower.run is not None]
         shown = []
@@ -109,7 +109,7 @@ def row(run: Live, status: str) -> dict[str, Any]:
 
 
 def position(run: Live) -> str:
-    """How far it is; of a run in stages, in which of them, of which each has so many steps at most."""
+    """How many of its steps a run has taken; for a run in stages, also the stage it is in."""
     if not staged(run.config):
         return f"{run.steps} / {run.config['steps']}"
     if not run.records:
@@ -151,7 +151,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *words: Any) -> None:
-        """Nothing: a line a second is not worth reading."""
+        """Nothing: one line per second is not worth reading."""
 
 
 class Server(ThreadingHTTPServer):

@@ -60,7 +60,7 @@ class BaseSpace(abc.ABC):
 
     @abc.abstractmethod
     def facets(self, part: Any, order: int) -> Facets:
-        """The same on a part of the boundary."""
+        """A quadrature rule exact to the given degree on every facet of a part of the boundary."""
 
     @abc.abstractmethod
     def boundary(self, part: Any = None) -> np.ndarray:
@@ -140,7 +140,7 @@ class BaseSpace(abc.ABC):
         load = np.asarray(load, dtype=float)
         for name, vector in (("load", load), ("dirichlet_values", u)):
             if vector.shape != (self.num_nodes,):
-                raise ValueError(f"{name} must have shape ({self.num_nodes},), a number a node, got {vector.shape}")
+                raise ValueError(f"{name} must have shape ({self.num_nodes},), one number per node, got {vector.shape}")
         A = self.assemble(form)
         rows = np.arange(self.num_nodes) if free is None else free
         u[rows] = 0

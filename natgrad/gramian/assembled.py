@@ -6,8 +6,7 @@ import equinox as eqx
 from jaxtyping import Array, Float, Int, PyTree
 
 from natgrad.gramian.base import Gramian, pull
-from natgrad.gramian.batched import batches
-from natgrad.gramian.choose import DEFAULT_BATCH
+from natgrad.gramian.batched import DEFAULT_BATCH, batches
 from natgrad.gramian.stored import StoredJacobian
 from natgrad.problem import Problem
 

@@ -1,6 +1,6 @@
 """The Gramian G = Jᵀ W J of a problem as an operator on flat parameter vectors.
 
-Every strategy works with the weighted Jacobian A = W^½ J (one row a feature: blocks in order, then points, then
+Every strategy works with the weighted Jacobian A = W^½ J (one row per feature: blocks in order, then points, then
 components), so that G = AᵀA, and gives the same five products (Table 1 of the paper has their costs):
 
     mv(v) = G v      mm(V) = G V      diagonal() = diag G      columns(i) = G[:, i]      as_matrix() = G
@@ -140,7 +140,7 @@ def feature_values(
     problem: Problem, params: PyTree, frozen: PyTree | None = None, parts: int = 1
 ) -> Float[Array, " rows"]:
     """F(θ), flat: blocks, points, components. `frozen` are the parameters of the operator's coefficients; the points
-    of a block go in so many `parts`, see `Features.at`."""
+    of a block go in `parts`, see `Features.at`."""
     u = problem.network(params)
     base = jax.lax.stop_gradient(problem.network(params if frozen is None else frozen))
     at = lambda block: block.at(u, base, block.inputs, min(parts, block.num_points))
@@ -148,7 +148,7 @@ def feature_values(
 
 
 def sqrt_weights(problem: Problem, params: PyTree) -> Float[Array, " rows"]:
-    """W^½ a row."""
+    """W^½, one number for each row."""
     u = jax.lax.stop_gradient(problem.network(params))
     return jnp.concatenate(
         [

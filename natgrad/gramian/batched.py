@@ -20,6 +20,8 @@ from natgrad.linalg import TestMatrix, cross, gram, gram_diagonal, row_gram
 from natgrad.problem import Features, Problem
 from natgrad.problem.base import split
 
+DEFAULT_BATCH = 1000  # points at a time, where nobody says
+
 
 def batches(problem: Problem, params: PyTree, batch: int, reason: str = "") -> Gramian:
     """The strategy `batched`, with neighbours where the metric couples the rows."""

@@ -200,7 +200,7 @@ def _npz(view: View, moments: Sequence[Mapping[str, np.ndarray]]) -> bytes:
 
 
 def _csv(view: View, moments: Sequence[Mapping[str, np.ndarray]]) -> bytes:
-    """A row a point (and time); vectors have a column a component."""
+    """One row for each point (and time); vectors have one column for each component."""
     tables = []
     for time, values in zip(view.times or (None,), moments, strict=True):
         columns = {} if time is None else {"t": np.full(len(view.grid.points), time)}

@@ -19,8 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from natgrad.backend.products import gram, matmul
-from natgrad.backend.triangular import triangular_inverse
+from natgrad.backend.products import gram, matmul, triangular_inverse
 
 
 def solve_right(Y: Float[Array, "p m"], L: Float[Array, "m m"]) -> Float[Array, "p m"]:

@@ -28,8 +28,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from natgrad.backend import tuning
-from natgrad.backend.products import gram, matmul
-from natgrad.backend.triangular import triangular_inverse
+from natgrad.backend.products import gram, matmul, triangular_inverse
 from natgrad.linalg.cholesky import solve_right, whiten
 
 PASSES = 3
@@ -62,13 +61,13 @@ def damped_rows(
 
 
 def by_reflections(A: Float[Array, "q p"], mu: Float[Array, ""]) -> DampedRows:
-    """By Householder reflections."""
+    """The factor by Householder reflections."""
     Q, R = jnp.linalg.qr(jnp.concatenate([A, _below(A, mu)]))
     return DampedRows(Q[: A.shape[0]], R, None, lambda x: x)
 
 
 def by_grams(A: Float[Array, "q p"], mu: Float[Array, ""], total: Callable[[Array], Array] | None = None) -> DampedRows:
-    """By shifted CholeskyQR."""
+    """The factor by shifted CholeskyQR."""
     total = total or (lambda x: x)
 
     def one(_, factors: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

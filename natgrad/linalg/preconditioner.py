@@ -3,7 +3,7 @@
     P⁻¹ = U (Λ + μ)⁻¹ Uᵀ + (I − UUᵀ) / tail.
 
 The Nyström preconditioner has tail = λ_ℓ + μ (eq. nystrom_inverse), the one of RPCholesky tail = μ (eq.
-rpchol_svdprecond). For the latter there is also Woodbury's form with FᵀF + μI = RᵀR (eq. rpchol_precond),
+rpchol_svdprecond). For RPCholesky there is also Woodbury's form with FᵀF + μI = RᵀR (eq. rpchol_precond),
 
     P⁻¹ = (I − W Wᵀ) / μ,     W = F R⁻¹,
 

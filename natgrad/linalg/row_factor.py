@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from natgrad.backend import tuning
-from natgrad.backend.jointly import jointly
 from natgrad.backend.products import matmul
+from natgrad.backend.xla import jointly
 from natgrad.linalg.cholesky import whiten
 
 Scalar = float | Float[Array, ""]

@@ -41,10 +41,6 @@ class TestMatrix(eqx.Module):
     def scale(self, s: Float[Array, " p"]) -> "TestMatrix":
         """diag(s) Ω."""
 
-    def transpose_times(self, Y: Float[Array, "p k"]) -> Float[Array, "m k"]:
-        """Ωᵀ Y."""
-        return self.times(Y.T).T
-
 
 class DenseTest(TestMatrix):
     """An Ω given as an array, Gaussian for one."""

@@ -69,9 +69,9 @@ class Balanced(Checked):
 
     Arguments:
         solver: any solver.
-        every: the weights are found anew every so many steps; 0 for those of the start throughout. By default 20, and
-            0 for solvers that compare the gradients of two steps (BFGS, L-BFGS, SSBroyden): what these learn holds for
-            one loss.
+        every: the number of steps after which the weights are found anew; 0 keeps those of the start. The default is
+            20, and 0 for solvers that compare the gradients of two steps (BFGS, L-BFGS, SSBroyden): what they learn
+            holds for one loss.
     """
 
     solver: Any

@@ -14,7 +14,7 @@ correction would be what makes steps short. ‖a‖ is capped at a multiple of �
 says nothing.
 
 A rejected step is not the end: the damping hears of it (`natgrad.optim.damping.Guarded`), and the next one is shorter.
-Unless the model, too, promised no more than the round-off of the loss (`natgrad.optim.roundoff`): then training has
+Unless the model, too, promised no more than the round-off of the loss (`natgrad.optim.linesearch`): then training has
 `converged`, and μ stays.
 """
 
@@ -33,8 +33,7 @@ from natgrad.backend.parallel import everywhere, not_before
 from natgrad.gramian import Gramian, gramian
 from natgrad.optim.damping import Damping, Guarded, Outcome, Relative, Seen
 from natgrad.optim.direction import PCG, Direction, System
-from natgrad.optim.linesearch import Armijo, LineSearch
-from natgrad.optim.roundoff import at_round_off
+from natgrad.optim.linesearch import Armijo, LineSearch, at_round_off
 from natgrad.options import Checked, Count, NonNegative, Positive, Range, budget
 from natgrad.plan import plan
 from natgrad.problem import Problem

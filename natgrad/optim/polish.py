@@ -28,8 +28,8 @@ from natgrad.backend import host
 from natgrad.backend.parallel import everywhere, inside, not_before, total
 from natgrad.gramian import StoredJacobian
 from natgrad.linalg import damped_rows, power_method
+from natgrad.optim.linesearch import at_round_off
 from natgrad.optim.ngd import StepInfo
-from natgrad.optim.roundoff import at_round_off
 from natgrad.options import Checked, Count, Factor, Fraction, Share
 from natgrad.problem import Problem
 from natgrad.problem.base import check_steppable

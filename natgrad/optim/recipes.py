@@ -6,13 +6,13 @@ name takes every option of the parts that it is made of, and no other.
 """
 
 import dataclasses
-import difflib
 from typing import Any
 
 from natgrad.optim.damping import Damping, Guarded, Published, Relative
 from natgrad.optim.direction import PCG, Direct
 from natgrad.optim.kernel import Kernel
 from natgrad.optim.ngd import NaturalGradient
+from natgrad.options import suggest
 from natgrad.precondition import Identity, Nystrom, PivotedRowFactor, RowFactor, RPCholesky
 
 RECIPES = ("default", "published")
@@ -119,9 +119,7 @@ def check_option(name: str, *kinds: type) -> None:
         return
     if found := owners(name):
         raise ValueError(f"the option {name!r} would do nothing here: it is one of {found}")
-    close = difflib.get_close_matches(name, (*known, "gamma", "recipe", "damping"), n=1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-    raise ValueError(f"unknown option {name!r}: {hint}")
+    raise ValueError(f"unknown option {name!r}: {suggest(name, (*known, 'gamma', 'recipe', 'damping'))}")
 
 
 def owners(name: str) -> str:

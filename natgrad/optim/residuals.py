@@ -1,4 +1,4 @@
-"""The natural gradient for least squares of which nothing is known: any residual function, zero at the minimum or not.
+"""The natural gradient for any least-squares problem: any residual function, zero at the minimum or not.
 
 The default damping falls with the loss, which need not vanish here: Levenberg and Marquardt's rule, which looks at what
 the steps do, holds for all. And parameters of very different size, the rule outside of networks, want Marquardt's

@@ -69,7 +69,7 @@ class Preconditioner(Checked):
         """An `Approximation` of the Gramian, and the state after it."""
 
     def adapt(self, state: Any, iterations: Int[Array, ""], good: Bool[Array, ""]) -> Any:
-        """The state after an inner solve of so many iterations; `good` where it ended before its cap and the step was
+        """The state after an inner solve that took `iterations`; `good` where it ended before its cap and the step was
         accepted."""
         return state
 

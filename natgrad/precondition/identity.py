@@ -10,7 +10,7 @@ from natgrad.precondition.base import Approximation, Preconditioner
 
 
 class Nothing(Approximation):
-    """Of G, its largest eigenvalue alone."""
+    """Ĝ = 0, with the largest eigenvalue of G."""
 
     largest: Float[Array, ""]
     rank: Int[Array, ""]

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from natgrad.backend import host
-from natgrad.backend.jointly import jointly
+from natgrad.backend.xla import jointly
 from natgrad.linalg import (
     DenseTest,
     TestMatrix,

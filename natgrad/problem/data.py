@@ -52,7 +52,7 @@ def check_data(data: Any, n: int) -> tuple[Array, ...]:
         raise ValueError(f"data must be arrays of numbers, got {type(data).__name__}") from error
     for array in arrays:
         if array.ndim == 0 or array.shape[0] != n:
-            raise ValueError(f"data must have one row a point ({n}), got shape {array.shape}")
+            raise ValueError(f"data must have one row per point ({n}), got shape {array.shape}")
         if jnp.issubdtype(array.dtype, jnp.complexfloating):
             raise ValueError(f"data must be real, got {array.dtype}: give real and imaginary parts as columns")
         if not host.traced(array) and not np.all(np.isfinite(np.asarray(array))):

@@ -89,7 +89,7 @@ def _against(table: dict[str, np.ndarray], evaluation: Points | None, network: N
 
 
 def _shape(u: Network, x: Any) -> tuple[int, ...]:
-    """Of a network at one point."""
+    """The shape of a network's value at one point."""
     try:
         return eqx.filter_eval_shape(lambda x: jnp.atleast_1d(u(x)), x).shape
     except Exception as error:

@@ -147,7 +147,7 @@ class FEINNEnergy(FEINN):
         network: an Equinox module of one point (d,), a number out.
         space: `ng.fem.rectangle(…)` or `ng.fem.Space(mesh, degree)`.
         form: a symmetric form, `ng.fem.Form(diffusion=…, reaction=…)` or one of scikit-fem.
-        load: f, a function of x or a number; or a vector, a number a node.
+        load: f, a function of x or a number; or a vector with one number for each node.
         dirichlet: the data on the whole boundary, a function or a number; or {part: data}; None for no condition.
         neumann: {part: ψ} on the rest, ψ a function of x or of x and the normal.
         potential: W(u, x), where the equation has a nonlinear term ∂W/∂u: u⁴/4 for −Δu + u³ = f.
@@ -350,7 +350,9 @@ def _vector(space: BaseSpace, load: Any, neumann: Mapping[Any, Any] | None) -> n
     if load is not None and not callable(load) and np.ndim(load) == 1:
         vector = np.asarray(load, float)
         if vector.shape != (space.num_nodes,) or not np.all(np.isfinite(vector)):
-            raise ValueError(f"a load vector has a finite number a node ({space.num_nodes}), got shape {vector.shape}")
+            raise ValueError(
+                f"a load vector has a finite number per node ({space.num_nodes}), got shape {vector.shape}"
+            )
         return vector + space.load(None, neumann)
     return space.load(load, neumann)
 

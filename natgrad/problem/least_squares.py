@@ -2,7 +2,7 @@
 
 The features of the metric are the residuals themselves, so the gradient Jᵀ W r comes from the Gramian's own Jacobian.
 
-A block's w_i are the quadrature weights of its points times the weight of the block: a number, or "auto". The latter
+A block's w_i are the quadrature weights of its points times the weight of the block: a number, or "auto", which
 is 1 until `natgrad.optim.balance` finds a better one; `with_weights` puts it in.
 """
 
@@ -219,7 +219,7 @@ class LeastSquares(Problem):
         return self.validation(self.network(params), lambda: self.losses(params))
 
     def solution_size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
-        """By root mean squares at the points of the first block; of several fields the one that has changed most."""
+        """The ratio of root mean squares at the points of the first block; among several fields, the greatest change."""
         block = self.features[0]
         now, before = (u.network if isinstance(u, Window) else u for u in map(self.solution, (params, self.params)))
         if not _takes(now, block.inputs[0]):

@@ -30,7 +30,7 @@ class Placed(eqx.Module):
     weights: Float[Array, " n"]
 
     def own_rows(self, rows: int) -> "Placed":
-        """This device's share, so many rows."""
+        """This device's share, `rows` of them."""
         return Placed(tuple(own_rows(a, rows, fill="edge") for a in self.inputs), own_rows(self.weights, rows))
 
 
@@ -42,7 +42,7 @@ class Moves:
     tabulate: Callable[[Points], tuple[Array, ...]]
 
     def placed(self, inputs: tuple[Array, ...], weights: Float[Array, " n"]) -> Placed:
-        """Where all points are, of the rows of each device."""
+        """The place of all points, from the rows that each device has."""
         count = sum(part.count for part in self.parts)
         with_dtype = lambda a: jnp.asarray(gather(a, count), a.dtype)  # no weak types, which a step would not give back
         return Placed(tuple(map(with_dtype, inputs)), with_dtype(weights))
@@ -111,5 +111,5 @@ def systematic(
 
 
 def _scaled(drawn: Placed, like: Placed) -> Placed:
-    """With weights of the same sum as before."""
+    """The drawn points, with weights of the same sum as before."""
     return Placed(drawn.inputs, drawn.weights * (jnp.sum(like.weights) / jnp.sum(drawn.weights)))

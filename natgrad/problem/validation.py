@@ -50,7 +50,7 @@ class Validation(eqx.Module):
     complete: bool = eqx.field(static=True)
 
     def scaled(self, factors: Mapping[str, Array]) -> "Validation":
-        """With the weights of the blocks multiplied."""
+        """The validation with the weights of the blocks multiplied."""
         blocks = tuple(dataclasses.replace(b, weights=factors[b.name] * b.weights) for b in self.blocks)
         return Validation(blocks, self.complete)
 

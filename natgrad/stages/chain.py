@@ -84,7 +84,7 @@ class Limits:
     patience: int | None = None
 
     def stop(self, elapsed: float) -> Stop:
-        """Of a stage that begins so many seconds after the first."""
+        """The limits of a stage that begins `elapsed` seconds after the first."""
         left = None if self.time_limit is None else max(self.time_limit - elapsed, 1e-9)
         return Stop(self.target_error, self.target_loss, left, self.patience)
 

@@ -16,7 +16,7 @@ from natgrad.stages.chain import Calls, Chain, Ended, Limits, Record, Stage, ste
 
 @dataclass(frozen=True)
 class Values:
-    """A stage a value."""
+    """The values in turn, one stage each."""
 
     problem: Callable[[float], Problem]
     values: tuple[float, ...]
@@ -72,7 +72,7 @@ def continuation(
         problem_of: gives the problem of a value; its network begins where that of the value before ended, if the shapes
             of the parameters are the same.
         values: different numbers, in the order in which they are taken.
-        steps: at most so many a value, or a sequence with a number for each.
+        steps: the most steps of a value, one number for all, or a sequence with a number for each.
     """
     if isinstance(problem_of, Problem) or not callable(problem_of):
         raise ValueError(f"continuation takes a function value -> problem, got {type(problem_of).__name__}")

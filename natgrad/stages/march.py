@@ -51,10 +51,10 @@ def march(
             trained network of the window before, a function of points (t, x…), and None in the first window.
         times: the ends of the windows t₀ < … < t_n; or how many windows of equal length there are; or "auto": a window
             that is not solved in its steps is halved, and after an easy one they get longer.
-        steps: at most so many a window, or a sequence with a number for each.
+        steps: the most steps of a window, one number for all, or a sequence with a number for each.
         interval: the first and the last time, where `times` does not say them and `problem` has none.
-        tolerance: with "auto" a window is solved when its loss at other points is at most so much of the largest loss;
-            1e-6 by default.
+        tolerance: with "auto" a window is solved when its loss at other points is at most this part of the largest
+            loss; 1e-6 by default.
         params: where the first window begins; the others begin where the one before ended.
         resume: the solution of an earlier march to go on from, in whatever window it was left.
         target_error, target_loss, patience: end a window. `time_limit` ends all.

@@ -75,7 +75,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Auto:
-    """Windows as long as they can be trained in so many steps."""
+    """Windows as long as the given steps can train."""
 
     problem: Problems
     interval: tuple[float, float]
@@ -160,7 +160,7 @@ def parse_times(text: str) -> int | str | list[float]:
 
 
 def as_text(times: int | str | Sequence[float] | None) -> str | None:
-    """The same for `--windows`; None where there are no windows."""
+    """What `--windows` would say for these times; None where there are no windows."""
     return ",".join(map(repr, times)) if isinstance(times, list | tuple) else None if times is None else str(times)
 
 

@@ -17,8 +17,8 @@ def grid(domain: SpaceTime, times: int, positions: int) -> Points:
 
 
 def regular(cylinder: SpaceTime, times: int, cells: int, within: Sequence[tuple[float, float]] | None = None) -> Points:
-    """The middles of so many equal parts of the time and of each axis of space (or of the box `within` it), all of the
-    same weight."""
+    """The middles of `times` equal parts of the time and of `cells` parts of each axis of space (or of the box `within`
+    it), all of the same weight."""
     (start, *lower), (end, *upper) = cylinder.bounds()
     box = list(zip(lower, upper, strict=True)) if within is None else within
     axes = [middles(start, end, times), *(middles(a, b, cells) for a, b in box)]

@@ -6,7 +6,6 @@ once it has found its frequencies: `frequency` is about that of the first layer 
 points of [0, 1] × [0, 2π], ends included; each window has as many.
 """
 
-import math
 from functools import partial
 from typing import Annotated
 
@@ -19,9 +18,9 @@ from natgrad.networks import MLP, Normalized
 from natgrad.options import Count, Positive, Range, Whole
 from natgrad.problem import Evolution
 from natgrad.zoo._grid import grid
+from natgrad.zoo._periodic import CIRCLE, gap, left
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar, whole
 
-CIRCLE = Interval(0, 2 * math.pi)
 SPEED = 80.0
 Speed = Annotated[float, Range(at_least=1, at_most=1000)]
 
@@ -38,11 +37,6 @@ def equation(c: float):
     return advection
 
 
-def gap(u, z):
-    """At a point with x = 0."""
-    return u(z) - u(z.at[1].set(CIRCLE.b))
-
-
 def evolution(
     key,
     *,
@@ -54,7 +48,7 @@ def evolution(
     initial: Count = 200,
     boundary: Count = 100,
 ) -> Evolution:
-    net, points, left = jax.random.split(key, 3)
+    net, points, rim = jax.random.split(key, 3)
     sines = MLP(2, 1, width, depth, activation=jnp.sin, frequency=frequency, key=net)
     return Evolution(
         Normalized(sines, Interval(0, 1) * CIRCLE),
@@ -62,11 +56,7 @@ def evolution(
         pde=equation(c),
         initial=lambda x: jnp.sin(x[0]),
         ends=gap,
-        points={
-            "pde": interior,
-            "initial": initial,
-            "ends": lambda cylinder: cylinder.boundary(boundary, key=left, rule="sobol", faces=[(0, "lower")]),
-        },
+        points={"pde": interior, "initial": initial, "ends": left(rim, boundary)},
         exact=exact_for(c),
         evaluation=partial(grid, times=201, positions=129),
         key=points,

@@ -41,7 +41,7 @@ class Flow(eqx.Module):
 
 
 def reach(x):
-    """Where the equation counts: nearer than a tenth to the corners under the lid, Δ²N has no bound."""
+    """The weight of the equation, small nearer than a tenth to the corners under the lid, where Δ²N has no bound."""
     squares = jnp.sum((x - jnp.array([[0, 1], [1, 1]])) ** 2, axis=1)
     return jnp.prod(squares / (squares + 0.01))
 

@@ -14,13 +14,12 @@ import jax
 import jax.numpy as jnp
 
 from natgrad.calculus import value_gradient_laplacian
-from natgrad.domains import Box
-from natgrad.networks import MLP, Periodic
 from natgrad.options import Count, Positive, Range, Whole
 from natgrad.problem import Evolution
 from natgrad.problem.evolution import Tabulated
 from natgrad.zoo import _reference
 from natgrad.zoo._grid import regular
+from natgrad.zoo._periodic import SQUARE, sines, sobol
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, components, register, whole
 
 
@@ -49,17 +48,13 @@ def evolution(
     end: Annotated[float, Range(above=0, at_most=2)] = 2.0,
 ) -> Evolution:
     net, inside, start = jax.random.split(key, 3)
-    waves = MLP(1 + 4 * harmonics, 2, width, depth, activation=jnp.sin, frequency=frequency, key=net)
     return Evolution(
-        Periodic(waves, periods=(None, 2.0, 2.0), harmonics=harmonics),
-        Box([-1, -1], [1, 1]),
+        sines(net, SQUARE, 2, width, depth, harmonics, frequency),
+        SQUARE,
         pde=equation,
         initial=start_values,
         interval=(0, end),
-        points={
-            "pde": lambda cylinder: cylinder.interior(interior, key=inside, rule="sobol"),
-            "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
-        },
+        points=sobol(inside, interior, start, initial),
         exact=Tabulated(_reference.gray_scott(end).values),
         evaluation=lambda cylinder: regular(cylinder, 8, 32),
     )

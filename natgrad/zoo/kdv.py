@@ -10,12 +10,11 @@ import jax
 import jax.numpy as jnp
 
 from natgrad.calculus import derivatives, partial
-from natgrad.domains import Box
-from natgrad.networks import MLP, Periodic
 from natgrad.options import Count, Positive, Range, Whole
 from natgrad.problem import Evolution
 from natgrad.zoo import _reference
 from natgrad.zoo._grid import regular
+from natgrad.zoo._periodic import LINE, sines, sobol
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar, whole
 
 
@@ -40,17 +39,13 @@ def evolution(
     end: Annotated[float, Range(above=0, at_most=1)] = 1.0,
 ) -> Evolution:
     net, inside, start = jax.random.split(key, 3)
-    waves = MLP(1 + 2 * harmonics, 1, width, depth, activation=jnp.sin, frequency=frequency, key=net)
     return Evolution(
-        Periodic(waves, periods=(None, 2.0), harmonics=harmonics),
-        Box([-1], [1]),
+        sines(net, LINE, 1, width, depth, harmonics, frequency),
+        LINE,
         pde=equation(mu),
         initial=lambda x: jnp.cos(jnp.pi * x[0]),
         interval=(0, end),
-        points={
-            "pde": lambda cylinder: cylinder.interior(interior, key=inside, rule="sobol"),
-            "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
-        },
+        points=sobol(inside, interior, start, initial),
         exact=_reference.kdv(mu, end),
         evaluation=lambda cylinder: regular(cylinder, 64, 256),
     )

@@ -5,7 +5,6 @@ not periodic by itself. Errors are those on the grid of 101 × 257 points of [0,
 has as many.
 """
 
-import math
 from functools import partial
 from typing import Annotated
 
@@ -18,9 +17,9 @@ from natgrad.networks import MLP, Normalized
 from natgrad.options import Count, Range, Whole
 from natgrad.problem import Evolution
 from natgrad.zoo._grid import grid
+from natgrad.zoo._periodic import CIRCLE, gap, left
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar, whole
 
-CIRCLE = Interval(0, 2 * math.pi)
 RHO = 5.0
 Rate = Annotated[float, Range(above=0, at_most=20)]
 
@@ -43,11 +42,6 @@ def equation(rho: float):
     return lambda u, z: derivative(u, z, 0) - rho * u(z) * (1 - u(z))
 
 
-def gap(u, z):
-    """At a point with x = 0."""
-    return u(z) - u(z.at[1].set(CIRCLE.b))
-
-
 def evolution(
     key,
     *,
@@ -58,18 +52,14 @@ def evolution(
     initial: Count = 400,
     boundary: Count = 200,
 ) -> Evolution:
-    net, points, left = jax.random.split(key, 3)
+    net, points, rim = jax.random.split(key, 3)
     return Evolution(
         Normalized(MLP(2, 1, width, depth, key=net), Interval(0, 1) * CIRCLE),
         CIRCLE,
         pde=equation(rho),
         initial=bell,
         ends=gap,
-        points={
-            "pde": interior,
-            "initial": initial,
-            "ends": lambda cylinder: cylinder.boundary(boundary, key=left, rule="sobol", faces=[(0, "lower")]),
-        },
+        points={"pde": interior, "initial": initial, "ends": left(rim, boundary)},
         exact=exact_for(rho),
         evaluation=partial(grid, times=101, positions=257),
         key=points,

@@ -11,7 +11,6 @@ problem, and ends with `benchmark = register(Benchmark(…))`. An evolution equa
 file; to add one at run time, call `register(Benchmark(…))`.
 """
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -24,7 +23,7 @@ from typing import Any
 from jaxtyping import PRNGKeyArray
 
 from natgrad.backend import host
-from natgrad.options import checked
+from natgrad.options import checked, suggest
 from natgrad.problem import Evolution, Problem
 
 BUDGETS = ("ngd", "bfgs", "lbfgs", "ssbroyden", "adam")
@@ -229,10 +228,3 @@ def get(name: str) -> Benchmark:
     if name not in _REGISTERED:
         importlib.import_module(f"natgrad.zoo.{name}")
     return _REGISTERED[name]
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """“did you mean …?” where a known name is close, and all known names."""
-    known = tuple(known)
-    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-    return (f"did you mean {close[0]}? There" if close else "there") + f" are {', '.join(known) or 'none'}"

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from natgrad.backend import tuning
-from natgrad.backend.products import cross, gram, gram_diagonal, gram_vector, row_gram
+from natgrad.backend.products import cross, gram, gram_diagonal, gram_vector, inverse_by_blocks, row_gram
+from natgrad.linalg import safe_cholesky
+
+EPS = float(jnp.finfo(float).eps)
 
 
 def matrix(q, p, seed=0, dtype=float):
@@ -67,3 +70,23 @@ def test_products_by_numpy_and_by_xla(monkeypatch, large):
     assert close(row_gram(A, B), A @ B.T)
     assert close(cross(A, C), C.T @ A)
     assert close(gram_diagonal(A), jnp.sum(A**2, 0))
+
+
+@pytest.mark.parametrize("m", [1, 5, 31, 32, 33, 100, 300])
+@pytest.mark.parametrize("decades", [0, 14])
+def test_a_triangle_is_inverted_by_blocks(m, decades):
+    """As well as by substitution, for a factor whose last pivots are at the round-off of the first."""
+    Q, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((m, m)))
+    L, _ = jax.jit(safe_cholesky)(jnp.asarray((Q * np.logspace(0, -decades, m)) @ Q.T), EPS)
+    exact = jax.scipy.linalg.solve_triangular(L, jnp.eye(m), lower=True)
+    X = inverse_by_blocks(L)
+    assert X.shape == (m, m)
+    assert jnp.all(jnp.triu(X, 1) == 0)
+    # Rows of both are wrong by the condition of L; what counts is that XL is the identity.
+    bound = jnp.max(jnp.abs(X) @ jnp.abs(L))
+    assert jnp.max(jnp.abs(X @ L - jnp.eye(m))) < 10 * EPS * bound
+    assert jnp.max(jnp.abs(exact @ L - jnp.eye(m))) < 10 * EPS * bound
+
+
+def test_a_triangle_that_is_not_finite_has_an_inverse_that_is_not():
+    assert jnp.any(jnp.isnan(inverse_by_blocks(jnp.full((40, 40), jnp.nan))))

@@ -1,5 +1,7 @@
 """What holds for every domain, every set and every rule."""
 
+import copy
+
 import jax
 import numpy as np
 import pytest
@@ -183,7 +185,8 @@ def test_single_precision(name):
 def test_domains_are_static_and_hashable():
     for domain in DOMAINS.values():
         assert jax.tree.leaves(domain) == []
-        assert hash(domain) == hash(domain)
+        assert copy.copy(domain) == domain
+        assert hash(copy.copy(domain)) == hash(domain)
         assert "\n" not in repr(domain)
 
 

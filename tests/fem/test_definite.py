@@ -56,7 +56,7 @@ def upside_down(u, v, w):
             lambda: energy(Form(), load=float("nan")),
             "the load must be a finite number, an array or a function of x, got nan",
         ),
-        (lambda: energy(Form(), load=np.full(25, np.nan)), "a finite number a node"),
+        (lambda: energy(Form(), load=np.full(25, np.nan)), "a finite number per node"),
         (lambda: energy(Form(), load="a"), "the load must be a finite number, .* got 'a'"),
         (lambda: energy(Form(), dirichlet="left"), "must be a finite number, an array or a function of x, got 'left'"),
         (lambda: energy(Form(), neumann=[1.0]), "neumann must be a mapping .*, got list"),

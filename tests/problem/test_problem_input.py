@@ -191,8 +191,8 @@ CASES = {
     "empty points": (lambda: residual(points=X[:0]), "points must not be empty"),
     "NaN points": (lambda: residual(points=np.full((3, 2), np.nan)), "points must be finite"),
     "text": (lambda: residual(points="everywhere"), "points must be an array of numbers, got str"),
-    "data rows": (lambda: ng.Residual(VALUE, X, data=np.ones(4)), r"one row a point \(5\), got shape \(4,\)"),
-    "scalar data": (lambda: ng.Residual(VALUE, X, data=1.0), r"one row a point \(5\), got shape \(\)"),
+    "data rows": (lambda: ng.Residual(VALUE, X, data=np.ones(4)), r"one row per point \(5\), got shape \(4,\)"),
+    "scalar data": (lambda: ng.Residual(VALUE, X, data=1.0), r"one row per point \(5\), got shape \(\)"),
     "matrix": (
         lambda: residual(lambda u, x: jnp.outer(x, x)),
         r"residual 'pde' must give a scalar or a vector.*\(2, 2\)",
@@ -216,7 +216,7 @@ CASES = {
     ),
     "not an energy": (lambda: ng.EnergyMinimization(NET, a=VALUE), r"block 'a' must be an ng\.Energy.*function"),
     "not a density": (lambda: ng.Energy(1.0, X, metric=L2), r"a function of \(u, x\), got float"),
-    "energy data rows": (lambda: energy(data=np.ones(4)), r"one row a point \(5\)"),
+    "energy data rows": (lambda: energy(data=np.ones(4)), r"one row per point \(5\)"),
     "vector density": (lambda: energy(lambda u, x: u(x) * x), r"energy density 'interior' must be a scalar.*\(2,\)"),
     "density fails": (lambda: energy(lambda u, x: u.v(x)), "energy density 'interior' fails .* AttributeError"),
     "matrix metric": (

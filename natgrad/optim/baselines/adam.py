@@ -34,8 +34,8 @@ class Adam(Checked):
 
     Arguments:
         total: the iterations of the schedule; afterwards the rate stays at `end`.
-        warmup: in so many iterations the rate climbs from `start` to `peak`, then falls to `end` by half a cosine. A
-            warm-up that does not fit (warmup ≥ total) is shortened to a tenth of the total.
+        warmup: the iterations in which the rate climbs from `start` to `peak`; then it falls to `end` by half a
+            cosine. A warm-up that does not fit (warmup ≥ total) is shortened to a tenth of the total.
         start, peak, end: the rates.
     """
 

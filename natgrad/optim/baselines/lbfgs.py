@@ -6,7 +6,7 @@ With the last m pairs as rows of S and Y, oldest first, R the upper triangle of 
     a = R⁻¹ S g,    r = γ (g − Yᵀa),    Hg = r + Sᵀ R⁻ᵀ (D a − Y r):
 
 its 2m dot products, each of which waits for the one before, become four products with S and Y and two triangular
-solves. The pairs lie in ring buffers; S Yᵀ grows by a column a step.
+solves. The pairs lie in ring buffers; S Yᵀ grows by one column per step.
 """
 
 from typing import Any, ClassVar

@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
 from natgrad.optim.baselines.info import BaselineInfo, loss_and_gradient
 from natgrad.optim.baselines.wolfe import Wolfe
-from natgrad.optim.roundoff import at_round_off
+from natgrad.optim.linesearch import at_round_off
 from natgrad.options import Checked
 from natgrad.problem import Problem
 from natgrad.problem.base import check_steppable

@@ -62,7 +62,8 @@ class Wolfe(Checked):
     Arguments:
         decrease: c₁.
         curvature: c₂.
-        max_evaluations: after so many the lowest step found is taken, if it lowers the loss enough; otherwise 0.
+        max_evaluations: the most evaluations; after them the search takes the lowest step that it found, or 0 where
+            that does not lower the loss enough.
     """
 
     decrease: Fraction = eqx.field(static=True, default=1e-4)

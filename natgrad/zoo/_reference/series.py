@@ -34,7 +34,7 @@ class Series:
 
     @property
     def waves(self) -> np.ndarray:
-        """The same for sums of Re(c e^{iφ}) without conjugates: (levels, f, …), all panels in a row."""
+        """The coefficients for sums of Re(c e^{iφ}) without conjugates: (levels, f, …), all panels in a row."""
         c = 2 * self.table.reshape(-1, *self.table.shape[2:])
         c[..., 0] /= 2  # as their own conjugates they stand there once
         return c

@@ -1,10 +1,10 @@
-"""Decisions of problems that step together."""
+"""A branch that problems which step together take as one."""
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from natgrad.backend.jointly import jointly
+from natgrad.backend.xla import jointly
 
 
 def chosen(index, x):
