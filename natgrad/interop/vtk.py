@@ -8,7 +8,6 @@ Each field comes with its gradient, and with the exact field and the difference 
 the points on the boundary.
 """
 
-import contextlib
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from natgrad.calculus import gradient
 from natgrad.domains import SpaceTime
 from natgrad.domains.domain import Domain
 from natgrad.domains.grid import Grid, grid
-from natgrad.extras import needs
+from natgrad.extras import hushed, needs
 from natgrad.networks import Fields
 from natgrad.options import Count, checked
 from natgrad.problem.base import failure
@@ -265,9 +264,9 @@ def _read(path: Path) -> Any:
 
     if not path.is_file():
         raise ValueError(f"there is no mesh {path}")
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
+    try:
+        with hushed():
             return meshio.read(path)
-        except (Exception, SystemExit) as error:  # meshio ends the process where it cannot read a file
-            reason = "" if isinstance(error, SystemExit) else f": {' '.join(str(error).split())}"
-            raise ValueError(f"cannot read the mesh {path}{reason}") from None
+    except (Exception, SystemExit) as error:  # meshio ends the process where it cannot read a file
+        reason = "" if isinstance(error, SystemExit) else f": {' '.join(str(error).split())}"
+        raise ValueError(f"cannot read the mesh {path}{reason}") from None
