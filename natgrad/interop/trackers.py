@@ -109,6 +109,10 @@ class MLflow(Tracker):
     def __init__(self, experiment: str = "natgrad", *, uri: str | None = None, name: str | None = None):
         with needs("MLflow", "mlflow"):
             import mlflow
+
+            if (uri or "").startswith("sqlite"):
+                import alembic  # noqa: F401
+                import sqlalchemy  # noqa: F401
         self.experiment, self.uri, self.name = experiment, uri, name
         self._library, self._run = mlflow, ""
         self._client: Any = None
