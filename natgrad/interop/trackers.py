@@ -69,7 +69,8 @@ class TensorBoard(Tracker):
             raise ValueError(f"{folder} is a file: TensorBoard takes the name of a folder")
 
     def log(self, step, numbers):
-        self._writer = self._writer or self._make(str(self.folder), purge_step=step)
+        if self._writer is None:  # its files have names of a second: another one in the same second would replace it
+            self._writer = self._make(str(self.folder), purge_step=step, filename_suffix=f".{time.time_ns()}")
         for name, value in numbers.items():
             self._writer.add_scalar(name, value, step)
 

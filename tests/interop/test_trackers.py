@@ -63,6 +63,15 @@ def test_tensorboard_reads_what_was_logged(tmp_path):
     np.testing.assert_allclose(found["unknowns/nu/1"][longer.steps], longer.u.nu.value[1], rtol=1e-6)
 
 
+def test_what_is_logged_in_the_same_second_stays(tmp_path):
+    pytest.importorskip("tensorboardX")
+    board = ng.trackers.TensorBoard(tmp_path)
+    for step in (1, 2, 3):
+        board.log(step, {"loss": 1 / step})
+        board.close()
+    assert list(scalars(tmp_path)["loss"]) == [1, 2, 3]
+
+
 def test_a_file_is_no_folder_of_events(tmp_path):
     pytest.importorskip("tensorboardX")
     (tmp_path / "file").write_text("mine")
