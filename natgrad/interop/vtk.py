@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from natgrad.calculus import gradient
-from natgrad.domains import SpaceTime
+from natgrad.domains import Parametric, SpaceTime
 from natgrad.domains.domain import Domain
 from natgrad.domains.grid import Grid, grid
 from natgrad.extras import hushed, needs
@@ -75,6 +75,8 @@ def to_vtk(
     space = domain.space if isinstance(domain, SpaceTime) else domain
     if mesh is None and domain is None:
         raise ValueError("to_vtk takes a domain, such as ng.Box([0, 0], [1, 1]), or a mesh")
+    if isinstance(domain, Parametric) and isinstance(domain.base, SpaceTime):
+        raise ValueError("a series is that of one member of a family: to_vtk(path, family.fix(u, …), domain.base)")
     if mesh is not None and domain is space and domain is not None:
         raise ValueError("a mesh takes the place of the domain: give one of them, or a SpaceTime for its time")
     if mesh is not None and resolution is not None:
