@@ -64,6 +64,21 @@ def formula(problem: ng.LeastSquares, noise: float) -> float:
     return noise / float(np.linalg.norm(slope))
 
 
+def study(draws: int = 100, noise: float = 0.02, seed: int = 0, steps: int = 100) -> dict[str, float]:
+    """How often the interval covers, and what ν, its standard deviation and χ²/n are over the draws."""
+    many = problems(draws, noise, seed)
+    solutions = ng.solve_many(many, ng.FullNGD(), steps, evaluate_every=steps, progress=False)
+    found = np.array([float(s.u.nu.value) for s in solutions])
+    std = np.array([float(ng.uncertainty(*pair).std("nu")) for pair in zip(many, solutions, strict=True)])
+    chi2 = [2 * float(p.losses(s.params)["data"]) / SENSORS for p, s in zip(many, solutions, strict=True)]
+    return {
+        "draws": draws, "covered": int(np.sum(np.abs(found - NU) <= 1.96 * std)), "mean": found.mean(),
+        "spread": found.std(ddof=1), "std": float(np.median(std)), "formula": formula(many[0], noise),
+        "chi2": float(np.median(chi2)), "chi2 least": min(chi2), "chi2 most": max(chi2),
+        "parameters": many[0].num_parameters, "steps": sum(s.steps for s in solutions),
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=100)
@@ -72,21 +87,16 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100)
     args = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    many = problems(args.draws, args.noise, args.seed)
-    solutions = ng.solve_many(many, ng.FullNGD(), args.steps, evaluate_every=args.steps, progress=False)
-    found = np.array([float(s.u.nu.value) for s in solutions])
-    std = np.array([float(ng.uncertainty(*pair).std("nu")) for pair in zip(many, solutions, strict=True)])
-    chi2 = [2 * float(p.losses(s.params)["data"]) / SENSORS for p, s in zip(many, solutions, strict=True)]
-    inside = np.abs(found - NU) <= 1.96 * std
-    print(f"{args.draws} draws, {args.noise:.0%} noise, seed {args.seed}, {many[0].num_parameters} parameters")
-    print(f"the 95 % interval covers ν       {inside.sum()} of {args.draws}")
-    print(f"ν                                {found.mean():.5f}, spread {found.std(ddof=1):.5f}")
-    print(f"standard deviation               median {np.median(std):.5f}, formula {formula(many[0], args.noise):.5f}")
-    print(f"χ²/n                             median {np.median(chi2):.2f}, {min(chi2):.2f} to {max(chi2):.2f}")
-    print(f"steps                            {sum(s.steps for s in solutions)}")
+    it = study(args.draws, args.noise, args.seed, args.steps)
+    print(f"{args.draws} draws, {args.noise:.0%} noise, seed {args.seed}, {it['parameters']} parameters")
+    print(f"the 95 % interval covers ν       {it['covered']} of {args.draws}")
+    print(f"ν                                {it['mean']:.5f}, spread {it['spread']:.5f}")
+    print(f"standard deviation               median {it['std']:.5f}, formula {it['formula']:.5f}")
+    print(f"χ²/n                             median {it['chi2']:.2f}, {it['chi2 least']:.2f} to {it['chi2 most']:.2f}")
+    print(f"steps                            {it['steps']}")
     low, high = math.floor(0.9 * args.draws), math.ceil(0.99 * args.draws)
-    if not low <= inside.sum() <= high:
-        raise SystemExit(f"the interval covers {inside.sum()} of {args.draws}: {low} to {high} were expected")
+    if not low <= it["covered"] <= high:
+        raise SystemExit(f"the interval covers {it['covered']} of {args.draws}: {low} to {high} were expected")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from benchmarks import presets, records
+from benchmarks import examples, presets, records
 from benchmarks.keep import RESULTS
 from benchmarks.markers import filled
 from benchmarks.peers import case
@@ -44,6 +44,8 @@ def of_packages() -> Mapping[str, str]:
 PAGES: Mapping[str, Callable[[str], str]] = {
     **presets.PAGES,
     "records.md": records.page,
+    "geometry.md": examples.page("plate", "stl", "parametric"),
+    "inverse.md": examples.page("noise", "coverage"),
     "performance.md": lambda text: filled(text, "benchmarks.published", of_published()),
     "peers.md": lambda text: filled(text, "benchmarks.peers.run", of_packages()),
 }

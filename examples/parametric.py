@@ -22,7 +22,7 @@ def equation(u, z):
     return -FAMILY(z).nu * u_xx + u_x - 1
 
 
-def main(steps):
+def main(steps=100):
     key = jax.random.split(jax.random.key(0), 3)
     network = ng.MLP(in_size=2, out_size=1, width=20, depth=2, key=key[0])
     problem = ng.LeastSquares(
@@ -33,15 +33,17 @@ def main(steps):
     )
     solution = ng.solve(problem, ng.NystromNGD(max_rank=200), steps=steps)
     x = jnp.linspace(0, 1, 201)[:, None]
+    found = {}
     for nu in (0.05, 0.1, 0.2, 0.5):
         ours, theirs = (jax.vmap(FAMILY.fix(u, nu=nu))(x) for u in (solution.u, exact))
-        print(f"nu = {nu:<4}: relative L² error {jnp.linalg.norm(ours - theirs) / jnp.linalg.norm(theirs):.1e}")
+        found[f"{nu}"] = float(jnp.linalg.norm(ours - theirs) / jnp.linalg.norm(theirs))
+        print(f"nu = {nu:<4}: relative L² error {found[f'{nu}']:.1e}")
     l2, h1 = solution.errors["l2"], solution.errors["h1"]
     print(f"over the family: relative L² error {l2:.1e}, relative H¹ error {h1:.1e}")
-    return l2
+    return {**found, "over the family": l2}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=100)
-    assert main(parser.parse_args().steps) < 1e-4
+    assert main(parser.parse_args().steps)["over the family"] < 1e-4

@@ -40,7 +40,7 @@ def exact(x):
     return jnp.sin(x[0]) * jnp.cos(x[1]) * jnp.exp(x[2])
 
 
-def main(path: Path | None, steps: int) -> float:
+def main(path: Path | None = None, steps: int = 60) -> float:
     with tempfile.TemporaryDirectory() as folder:
         part = ng.Surface(path or write_bracket(Path(folder) / "bracket.stl"))
     around = part.boundary(600, rule="sobol")

@@ -50,6 +50,8 @@ class Callbacks:
         each: list[Any] = [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
         if wrong := [one for one in each if not callable(one)]:
             raise ValueError(f"callback must be a function, or a list of functions, got {type(wrong[0]).__name__}")
+        if classes := [one.__name__ for one in each if isinstance(one, type)]:
+            raise ValueError(f"callback takes an object, and {classes[0]} is a class: write {classes[0]}(…)")
         self.each = [(one, _required(one) > before + 1) for one in each]
 
     def __call__(self, *given: Any) -> str | None:

@@ -4,8 +4,9 @@ with needs("Pictures", "plots"):
     import matplotlib.pyplot as plt
 """
 
+import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 # {extra: the modules it brings}, as in pyproject.toml; `all` brings all of them.
 EXTRAS = {
@@ -18,7 +19,7 @@ EXTRAS = {
     "lineax": ("lineax",),
     "tensorboard": ("tensorboardX",),
     "wandb": ("wandb",),
-    "mlflow": ("mlflow",),
+    "mlflow": ("mlflow", "sqlalchemy", "alembic"),
 }
 
 
@@ -36,3 +37,10 @@ def needs(what: str, extra: str) -> Iterator[None]:
         if missing not in EXTRAS[extra]:
             raise
         raise MissingExtra(f"{what} needs {missing}: pip install 'natgrad[{extra}]'", name=missing) from None
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """What a library prints while it works goes nowhere: meshio's empty lines, say."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        yield

@@ -62,6 +62,8 @@ def load_solution(path: Path | str, problem: Problem | None = None, solver: Any 
         problem: needed where the network is not natgrad's own alone, and has parts of your code.
         solver: needed, with `problem`, where the solver is one of your own.
     """
+    if Path(path).is_dir():
+        raise ValueError(f"{path} is a run folder: ng.load has its network, natgrad run --resume goes on with it")
     saved = Saved(Path(path), "solution")
     if solver is not None and problem is None:
         raise ValueError("the state of a solver fits a problem: give the problem too")

@@ -178,7 +178,8 @@ def check_start(problem: Problem, params: Any, resume: Any, **functions: Any) ->
     if resume is not None and params is not None:
         raise ValueError("give either params or resume, not both: resume starts from its own parameters")
     if resume is not None and not isinstance(resume, Solution):
-        raise ValueError(f"resume takes the solution of an earlier solve, got {type(resume).__name__}")
+        kind = type(resume).__name__
+        raise ValueError(f"resume takes the solution of an earlier solve, or ng.load_solution(path), got {kind}")
     for name, function in functions.items():
         if function is not None and not callable(function):
             raise ValueError(f"{name} must be a function, got {type(function).__name__}")

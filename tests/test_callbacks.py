@@ -1,5 +1,7 @@
 """Callbacks with the record alone, with the parameters as well, and several of them."""
 
+from collections import Counter
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -98,6 +100,8 @@ def test_of_many_problems_each_has_its_own(at_once):
 def test_what_is_no_callback(wrong):
     with pytest.raises(ValueError, match="callback must be a function, or a list of functions, got "):
         solve(callback=wrong)
+    with pytest.raises(ValueError, match=r"callback takes an object, and Counter is a class: write Counter\(…\)"):
+        solve(callback=Counter)
 
 
 def test_a_network_with_an_activation_is_seen_whole():

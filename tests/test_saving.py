@@ -278,11 +278,16 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, saved, monkeypatch):
 def test_wrong_arguments_are_refused(tmp_path, saved, solved):
     problem, solver, _ = solved
     wide = ng.MLP(2, 1, 9, 2, key=jax.random.key(0))
+    half = ng.MLP(2, 1, 4, 1, key=jax.random.key(0), dtype="bfloat16")
     for call, line in (
         (lambda: ng.save(tmp_path / "x.ng", 3), "save takes a network with parameters, or a solution, got int"),
         (lambda: ng.save(tmp_path / "x.ng", jnp.tanh), "save takes a network with parameters, or a solution, got"),
         (lambda: ng.load(tmp_path / "none.ng"), "none.ng cannot be read: No such file or directory"),
         (lambda: ng.load(tmp_path), "there is no run in"),
+        (lambda: ng.load(saved, like=3), "like is a network of the same make as the one in the file, got int"),
+        (lambda: ng.load_solution(tmp_path), "is a run folder: ng.load has its network"),
+        (lambda: ng.save(tmp_path / "x.ng", half), "a file cannot hold arrays of bfloat16: cast them to float32 first"),
+        (lambda: ng.solve(problem, solver, 1, resume=saved), r"or ng.load_solution\(path\), got PosixPath"),
         (
             lambda: ng.load(saved, like=wide),
             r"does not fit: .* have float64\[6, 2\] where the template has float64\[9, 2\]",

@@ -14,9 +14,10 @@ import scipy
 from natgrad.domains.facets import Faceted, Filled, normals, volume
 from natgrad.domains.pieces import Frozen, Pieces
 from natgrad.domains.simplices import Simplices
-from natgrad.extras import needs
+from natgrad.extras import hushed, needs
 
 WELD = 1e-9  # corners as close as this, relative to the size, are one
+FLAT = 1e-14  # triangles of less area, relative to the size squared, close a surface and have no normal
 
 
 class Mesh(Faceted):
@@ -108,6 +109,8 @@ class Surface(Faceted):
             )
         triangles = _closed(points, triangles)
         facets = points[triangles]
+        doubled = np.linalg.norm(np.cross(facets[:, 1] - facets[:, 0], facets[:, 2] - facets[:, 0]), axis=1)
+        facets = facets[doubled > FLAT * np.ptp(points, axis=0).max() ** 2]
         self.facets, self.parts = Frozen(facets if volume(facets) > 0 else facets[:, ::-1]), ()
 
     def __repr__(self) -> str:
@@ -135,7 +138,8 @@ def _read(path: Any) -> Any:
     if not os.path.isfile(path):
         raise ValueError(f"there is no mesh file {os.fspath(path)}")
     try:
-        return Loaded.load(path)
+        with hushed():
+            return Loaded.load(path)
     except (Exception, SystemExit) as error:  # meshio ends the process where it cannot read a file
         raise ValueError(f"{os.fspath(path)} is no mesh that meshio and scikit-fem read: {_line(error)}") from None
 
@@ -160,9 +164,11 @@ def _read_surface(path: Any) -> tuple[np.ndarray, np.ndarray]:
     if not os.path.isfile(path):
         raise ValueError(f"there is no surface file {os.fspath(path)}")
     try:
-        with warnings.catch_warnings():
+        with hushed(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of sizes that overflow, where meshio tries whether a text is binary
             mesh = meshio.read(path)
+        if "triangle" not in mesh.cells_dict:
+            raise ValueError("it has no triangles")
         return mesh.points, mesh.cells_dict["triangle"]
     except (Exception, SystemExit) as error:
         raise ValueError(f"{os.fspath(path)} is no surface of triangles that meshio reads: {_line(error)}") from None

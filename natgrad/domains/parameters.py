@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -16,6 +17,8 @@ from natgrad.backend import host
 from natgrad.domains.domain import Domain, as_vector
 from natgrad.domains.pieces import Pieces, Product, Slice, sample
 from natgrad.domains.points import Points
+
+SLACK = 1e-6  # of a range: ends in single precision are within
 
 
 class Parameters(eqx.Module):
@@ -58,6 +61,10 @@ class Parameters(eqx.Module):
             raise ValueError(
                 f"fix takes a value of each parameter, {', '.join(self.names)}, got {', '.join(values) or 'none'}"
             )
+        for name, lower, upper in zip(self.names, self.lower, self.upper, strict=True):
+            known = not isinstance(values[name], jax.core.Tracer)
+            if known and not lower - SLACK * (upper - lower) <= values[name] <= upper + SLACK * (upper - lower):
+                raise ValueError(f"{name} is from {lower:g} to {upper:g} in this family, got {values[name]}")
         return lambda x: u(jnp.concatenate([x, jnp.asarray([values[name] for name in self.names], x.dtype)]))
 
 

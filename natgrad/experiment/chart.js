@@ -29,9 +29,10 @@ function ticks(low, high, log, most = 7) {
 // Draws the curves of `data` into `root`, and returns a function that draws others in their place, as the reader left the view.
 function chart(root, data) {
   const best = () => data.quantities[data.norm] ? data.norm : Object.keys(data.quantities)[0];
+  const positive = name => !data.series.some(s => s.curves[name] && s.curves[name].step[1].some(v => v < 0));  // an energy may be negative
   const view = { chosen: null, quantity: best(), against: "step", logx: data.wide.step, logy: true, hidden: new Set(), pointer: null };
   const plot = make("div", { class: "plot" }), tip = make("div", { class: "tip" }), legend = make("div", { class: "legend" });
-  const choose = make("select", { "aria-label": "quantity", onchange: e => { view.chosen = view.quantity = e.target.value; draw(); } });
+  const choose = make("select", { "aria-label": "quantity", onchange: e => { view.chosen = view.quantity = e.target.value; view.logy = logy.checked = positive(view.quantity); draw(); } });
   const axis = make("select", { "aria-label": "horizontal axis", onchange: e => { view.against = e.target.value; view.logx = logx.checked = data.wide[view.against]; draw(); } },
     make("option", { value: "step" }, "iterations"), make("option", { value: "time" }, "time stepping [s]"));
   const box = (name, text) => {
@@ -39,7 +40,8 @@ function chart(root, data) {
     input.checked = view[name];
     return [input, make("label", {}, input, " " + text)];
   };
-  const [logx, logxLabel] = box("logx", "log x"), [, logyLabel] = box("logy", "log y");
+  view.logy = positive(view.quantity);
+  const [logx, logxLabel] = box("logx", "log x"), [logy, logyLabel] = box("logy", "log y");
   root.append(make("div", { class: "bar" }, choose, "against", axis, logxLabel, logyLabel), plot, legend);
   const button = s => {
     const line = make("svg", { viewBox: "0 0 30 10", style: "width:30px" },

@@ -25,7 +25,7 @@ from natgrad.experiment.runs import Run
 
 SILENT = 300.0  # seconds without a record after which a run of another machine counts as silent
 ERRORS = ("h1", "l2")
-NAMES = ("step", "time", "loss", "validation", "mu", "rank", "inner_iterations", "step_size")
+NAMES = ("step", "time", "loss", "validation", "mu", "rank", "inner_iterations", "step_size", "gradient_norm")
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ def convergence(groups: Sequence[Group], path: Path) -> Path:
     norm = groups[0].runs[0].norm
     known = any(np.isfinite(run.column(norm)).any() for g in groups for run in g.runs)
     name, title = (norm, {"h1": "relative H¹ error", "l2": "relative L² error"}[norm]) if known else ("loss", "loss")
+    scale = "linear" if any((run.column(name) < 0).any() for g in groups for run in g.runs) else "log"
     figure, axes = _subplots(1, 2, (10.5, 4.2), sharey=True)
     for axis, against in zip(axes, ("step", "time"), strict=True):
         for g, style in zip(groups, styles(groups), strict=True):
@@ -68,7 +69,7 @@ def convergence(groups: Sequence[Group], path: Path) -> Path:
                 axis.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
             if (dot := plateau_dot(g, against)) is not None:
                 axis.plot(*dot, style["marker"], color=style["color"], markersize=7, markeredgecolor="white", zorder=5)
-        axis.set(yscale="log", xlabel="iterations" if against == "step" else "time stepping [s]")
+        axis.set(yscale=scale, xlabel="iterations" if against == "step" else "time stepping [s]")
         if logarithmic(groups, against):
             axis.set_xscale("log")
     axes[0].set_ylabel(title)
@@ -99,7 +100,8 @@ def internals(groups: Sequence[Group], path: Path) -> Path:
         for g, style in zip(groups, styles(groups), strict=True):
             x, low, middle, high = binned(*curve(g, name, "step"))
             keep = middle > 0 if kind == "log" else np.ones_like(middle, bool)
-            axis.plot(x[keep], middle[keep], label=g.label, **{**_line(style), "linewidth": 1.2})
+            edge = {} if kind == "log" else {"clip_on": False}  # a line at 0 is seen
+            axis.plot(x[keep], middle[keep], label=g.label, **{**_line(style), "linewidth": 1.2}, **edge)
             if not np.array_equal(low, high):
                 axis.fill_between(x[keep], low[keep], high[keep], color=style["color"], alpha=0.18, linewidth=0)
             if (middle > 0).any():

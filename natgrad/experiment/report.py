@@ -17,15 +17,16 @@ import numpy as np
 
 from natgrad.experiment.plots import curve, logarithmic, picture, plateau_dot, styles
 from natgrad.experiment.runs import Group, Run, group
-from natgrad.experiment.tables import caption, remarks, seconds
+from natgrad.experiment.tables import left_out, remarks, seconds
 from natgrad.storage.files import dumps
 
 POINTS = 400  # of a curve at most
 QUANTITIES = {
     "h1": "relative H¹ error", "l2": "relative L² error", "loss": "loss",
     "validation": "loss at independent points", "mu": "damping μ", "rank": "rank ℓ",
-    "inner_iterations": "inner iterations", "step_size": "step size α",
+    "inner_iterations": "inner iterations", "step_size": "step size α", "gradient_norm": "norm of the gradient",
 }  # fmt: skip
+SEEDS = " Of several seeds the medians, with quartiles in small print."
 AXES = ("step", "time")
 DASHES = {"-": "", "--": "7 4", ":": "2 3", "-.": "7 3 2 3"}
 
@@ -45,7 +46,8 @@ def page(runs: Sequence[Run], *, fields: bool = True) -> str:
     return template(
         "report.html",
         sections="\n".join(sections),
-        caption=html.escape(caption(groups)),
+        seeds=SEEDS if any(len(g.runs) > 1 for g in groups) else "",
+        left=html.escape(left_out(groups)),
         commands="\n".join(map(_run, runs)),
         count=str(len(runs)),
         data=dumps(data).replace("<", "\\u003c"),

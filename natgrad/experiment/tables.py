@@ -45,11 +45,13 @@ def document(runs: Sequence[Run], form: str = "markdown") -> str:
 def caption(groups: Sequence[Group]) -> str:
     """How the table is read, and how many runs are not in it."""
     seeds = "; medians over seeds, quartiles in brackets" if any(len(g.runs) > 1 for g in groups) else ""
-    repeats = sum(g.repeats for g in groups)
-    left = (
-        f" Left out: {repeats} with the options and the seed of another that went at least as far." if repeats else ""
-    )
-    return f"{CAPTION}{seeds}.{left}"
+    return f"{CAPTION}{seeds}.{left_out(groups)}"
+
+
+def left_out(groups: Sequence[Group]) -> str:
+    """How many runs are not in a table, in a sentence; nothing where all are."""
+    count = sum(g.repeats for g in groups)
+    return f" Left out: {count} with the options and the seed of another that went at least as far." if count else ""
 
 
 def arrange(groups: Sequence[Group]) -> Cells:

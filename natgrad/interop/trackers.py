@@ -69,7 +69,8 @@ class TensorBoard(Tracker):
             raise ValueError(f"{folder} is a file: TensorBoard takes the name of a folder")
 
     def log(self, step, numbers):
-        self._writer = self._writer or self._make(str(self.folder), purge_step=step)
+        if self._writer is None:  # its files have names of a second: another one in the same second would replace it
+            self._writer = self._make(str(self.folder), purge_step=step, filename_suffix=f".{time.time_ns()}")
         for name, value in numbers.items():
             self._writer.add_scalar(name, value, step)
 
@@ -109,6 +110,10 @@ class MLflow(Tracker):
     def __init__(self, experiment: str = "natgrad", *, uri: str | None = None, name: str | None = None):
         with needs("MLflow", "mlflow"):
             import mlflow
+
+            if (uri or "").startswith("sqlite"):
+                import alembic  # noqa: F401
+                import sqlalchemy  # noqa: F401
         self.experiment, self.uri, self.name = experiment, uri, name
         self._library, self._run = mlflow, ""
         self._client: Any = None

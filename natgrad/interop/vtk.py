@@ -8,7 +8,6 @@ Each field comes with its gradient, and with the exact field and the difference 
 the points on the boundary.
 """
 
-import contextlib
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from natgrad.calculus import gradient
-from natgrad.domains import SpaceTime
+from natgrad.domains import Parametric, SpaceTime
 from natgrad.domains.domain import Domain
 from natgrad.domains.grid import Grid, grid
-from natgrad.extras import needs
+from natgrad.extras import hushed, needs
 from natgrad.networks import Fields
 from natgrad.options import Count, checked
 from natgrad.problem.base import failure
@@ -76,6 +75,8 @@ def to_vtk(
     space = domain.space if isinstance(domain, SpaceTime) else domain
     if mesh is None and domain is None:
         raise ValueError("to_vtk takes a domain, such as ng.Box([0, 0], [1, 1]), or a mesh")
+    if isinstance(domain, Parametric) and isinstance(domain.base, SpaceTime):
+        raise ValueError("a series is that of one member of a family: to_vtk(path, family.fix(u, …), domain.base)")
     if mesh is not None and domain is space and domain is not None:
         raise ValueError("a mesh takes the place of the domain: give one of them, or a SpaceTime for its time")
     if mesh is not None and resolution is not None:
@@ -265,9 +266,9 @@ def _read(path: Path) -> Any:
 
     if not path.is_file():
         raise ValueError(f"there is no mesh {path}")
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
+    try:
+        with hushed():
             return meshio.read(path)
-        except (Exception, SystemExit) as error:  # meshio ends the process where it cannot read a file
-            reason = "" if isinstance(error, SystemExit) else f": {' '.join(str(error).split())}"
-            raise ValueError(f"cannot read the mesh {path}{reason}") from None
+    except (Exception, SystemExit) as error:  # meshio ends the process where it cannot read a file
+        reason = "" if isinstance(error, SystemExit) else f": {' '.join(str(error).split())}"
+        raise ValueError(f"cannot read the mesh {path}{reason}") from None

@@ -68,7 +68,10 @@ def read(path: Path, *kinds: str) -> tuple[str, dict[str, Any], bytes]:
 def pack(arrays: Iterable[Any]) -> memoryview:
     """The bytes of arrays; random keys by their data."""
     buffer = io.BytesIO()
-    np.savez(buffer, *[np.asarray(data(array)) for array in arrays])
+    plain = [np.asarray(data(array)) for array in arrays]
+    if strange := next((array.dtype for array in plain if array.dtype.kind not in "biufc"), None):
+        raise ValueError(f"a file cannot hold arrays of {strange}: cast them to float32 first")  # an .npz forgets it
+    np.savez(buffer, *plain)
     return buffer.getbuffer()
 
 

@@ -92,10 +92,13 @@ class Saved:
     def network(self, like: Any = None) -> Any:
         """The network, made of its description or of another one with the same parameters."""
         if like is None:
-            u = self.get("u", "give a network of the same make, ng.load(path, like=network)")
+            whole = ", or what it solves, ng.load_solution(path, problem).u" if self.kind == "solution" else ""
+            u = self.get("u", f"give a network of the same make, ng.load(path, like=network){whole}")
             if not callable(u):
                 raise ValueError(f"cannot read {self.path.name}: it holds no network")
             return u
+        if not callable(like):
+            raise ValueError(f"like is a network of the same make as the one in the file, got {type(like).__name__}")
         params, rest = eqx.partition(like, eqx.is_inexact_array)
         return eqx.combine(self.params(params), rest)
 

@@ -15,7 +15,7 @@ def test_a_page_has_what_is_in_results(name):
     assert PAGES[name](text) == text, "python -m benchmarks.pages"
 
 
-@pytest.mark.parametrize("name", ["performance.md", "peers.md", "records.md"])
+@pytest.mark.parametrize("name", ["performance.md", "peers.md", "records.md", "geometry.md", "inverse.md"])
 def test_a_table_typed_by_hand_is_replaced(name):
     text = (DOCS / name).read_text()
     typed = re.sub(r"(<!-- \w+: made by [\w.]+ -->\n).*?(\n<!-- )", r"\1mine\2", text, flags=re.DOTALL)

@@ -144,12 +144,27 @@ def test_files_of_surfaces(tmp_path):
     (tmp_path / "text.stl").write_text("nothing")
     with pytest.raises(ValueError, match=r"text\.stl is no surface of triangles that meshio reads"):
         Surface(tmp_path / "text.stl")
+    (tmp_path / "empty.stl").write_text("")
+    with pytest.raises(ValueError, match=r"empty\.stl is no surface of .*: it has no triangles"):
+        Surface(tmp_path / "empty.stl")
     (tmp_path / "text.msh").write_text("nothing")
     with pytest.raises(ValueError, match=r"text\.msh is no mesh that meshio and scikit-fem read"):
         Mesh(tmp_path / "text.msh")
     for kind in (Mesh, Surface):
         with pytest.raises(ValueError, match=r"there is no .* file"):
             kind(tmp_path / "none.stl")
+
+
+@pytest.mark.filterwarnings("error")
+def test_triangles_without_area_close_a_surface():
+    """Files of CAD programs have them, where an edge meets two shorter ones."""
+    corners = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0.5, 0.5, 0)]
+    split = Surface(corners, [(0, 2, 4), (0, 4, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3), (1, 4, 2)])
+    assert split.measure == pytest.approx(1 / 6, rel=1e-14)
+    assert len(split.facets.values) == 5
+    points = split.boundary(64, rule="sobol")
+    np.testing.assert_allclose(np.linalg.norm(points.normals, axis=1), 1, rtol=1e-12)
+    assert np.sum(points.weights * np.sum(points.x * points.normals, axis=1)) == pytest.approx(0.5, rel=0.1)
 
 
 def test_equal_meshes_are_equal():

@@ -52,7 +52,9 @@ def test_values_by_name():
     assert FAMILY(z).nu == z[2]
     assert FAMILY(z).k == z[3]
     u = lambda z: z[0] + 10 * z[2] + 100 * z[3]
-    assert float(FAMILY.fix(u, k=3, nu=2)(jnp.array([1.0, 5.0]))) == 321
+    assert float(FAMILY.fix(u, k=1, nu=2)(jnp.array([1.0, 5.0]))) == 121
+    with pytest.raises(ValueError, match=r"^k is from -1 to 1 in this family, got 3$"):
+        FAMILY.fix(u, k=3, nu=2)
     gradient = jax.grad(lambda z: FAMILY(z).nu ** 2)(z)
     np.testing.assert_allclose(gradient, [0, 0, 1.4, 0])
 

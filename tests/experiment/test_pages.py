@@ -110,6 +110,28 @@ def test_an_axis_is_logarithmic_where_budgets_are_far_apart(tmp_path):
     assert seen(text, tmp_path) == [True, True, False]
 
 
+EMPTY = """<script>
+const looks = () => [!!document.querySelector("svg g path[fill=none]"), document.querySelectorAll("input")[1].checked];
+const choose = document.querySelector("select"), seen = [document.getElementById("chart1").textContent, ...looks()];
+choose.value = "loss"; choose.dispatchEvent(new Event("change")); seen.push(...looks());
+choose.value = "h1"; choose.dispatchEvent(new Event("change")); seen.push(...looks());
+document.body.innerHTML = "<pre>SEEN" + JSON.stringify(seen) + "NEES</pre>";
+</script></body>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_no_plot_is_empty(tmp_path):
+    """An energy is below 0, where no logarithm is; a run that has just begun is no plot."""
+    history = made_up(tmp_path / "energy", problem="lshape2d") / "history.jsonl"
+    records = [json.loads(line) for line in history.read_text().splitlines()]
+    history.write_text("".join(json.dumps(r | {"loss": r["loss"] - 1}) + "\n" for r in records))
+    begun = made_up(tmp_path / "run", problem="poisson3d", steps=1)
+    (begun / "result.json").unlink()
+    (begun / "history.jsonl").write_text("")
+    text = page(find([tmp_path]), fields=False).replace("</body>", EMPTY)
+    assert seen(text, tmp_path) == ["No step of these runs is known.", True, True, True, False, True, True]
+
+
 FRAME = """<!DOCTYPE html><html><body><iframe style="width:360px;height:700px;border:0"></iframe><script>
 const frame = document.querySelector("iframe");
 frame.onload = () => {

@@ -120,6 +120,19 @@ def test_ranks_far_apart_are_told_apart(tmp_path, monkeypatch, most, scale):
     assert len(drawn[0].get_lines()) == 3
 
 
+def test_an_energy_is_drawn_where_it_is_negative(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(plots, "_save", lambda figure, path: shown.append(figure.axes[0]) or path)
+    history = made_up(tmp_path / "energy") / "history.jsonl"
+    records = [json.loads(line) for line in history.read_text().splitlines()]
+    for scale, shift in (("log", 0.0), ("linear", 1.0)):
+        lines = [json.dumps(r | {"loss": r["loss"] - shift, "errors": {}}) + "\n" for r in records]
+        history.write_text("".join(lines))
+        plots.convergence(group(find([tmp_path])), tmp_path / "x.png")
+        assert (shown[-1].get_ylabel(), shown[-1].get_yscale()) == ("loss", scale)
+        assert len(shown[-1].lines[0].get_ydata()) == 100
+
+
 def test_long_curves_are_drawn_by_medians_of_neighbours():
     x = np.arange(1.0, 2001.0)
     wild = np.where(x % 2 == 0, 1.0, 1e-3) * np.where(x % 100 == 0, 1e6, 1.0)

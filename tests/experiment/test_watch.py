@@ -207,6 +207,29 @@ def test_the_page_follows_a_run_in_a_browser(tmp_path, monkeypatch):
     assert (drawn, longer, chosen, marks) == (40, 65, "loss", 1)
 
 
+HEADS = """<script>
+const timer = setInterval(() => {
+  if (!shown.size) return;
+  clearInterval(timer);
+  const heads = Array.from(document.querySelectorAll("table"), table => table.querySelector("th:last-child").textContent);
+  document.body.innerHTML = "<pre>SEEN" + JSON.stringify(heads) + "NEES</pre>";
+}, 100);
+</script></body>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_an_energy_has_the_norm_of_its_gradient(tmp_path):
+    """It is soon a constant to all digits shown; a loss is not, and its table has a column less."""
+    for name, problem, shift in (("a", "lshape2d", 1.0), ("b", "poisson3d", 0.0)):
+        history = made_up(tmp_path / "runs" / name, problem=problem) / "history.jsonl"
+        records = [json.loads(line) for line in history.read_text().splitlines()]
+        more = [record | {"loss": record["loss"] - shift, "gradient_norm": 0.5} for record in records]
+        history.write_text("".join(json.dumps(record) + "\n" for record in more))
+    with served(Watch([tmp_path / "runs"])) as server:
+        server.page = server.page.replace("</body>", HEADS)
+        assert visit(server.address, tmp_path, budget=10_000) == ["|∇L|", "α"]
+
+
 FRAME = """<!DOCTYPE html><html><body><iframe style="width:WIDTHpx;height:900px;border:0"></iframe><script>
 const frame = document.querySelector("iframe");
 frame.onload = () => setTimeout(() => {

@@ -14,6 +14,7 @@ import pytest
 
 import natgrad as ng
 from natgrad.cli import command
+from natgrad.extras import MissingExtra
 from natgrad.interop.trackers import flat
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -62,6 +63,15 @@ def test_tensorboard_reads_what_was_logged(tmp_path):
     np.testing.assert_allclose(found["unknowns/nu/1"][longer.steps], longer.u.nu.value[1], rtol=1e-6)
 
 
+def test_what_is_logged_in_the_same_second_stays(tmp_path):
+    pytest.importorskip("tensorboardX")
+    board = ng.trackers.TensorBoard(tmp_path)
+    for step in (1, 2, 3):
+        board.log(step, {"loss": 1 / step})
+        board.close()
+    assert list(scalars(tmp_path)["loss"]) == [1, 2, 3]
+
+
 def test_a_file_is_no_folder_of_events(tmp_path):
     pytest.importorskip("tensorboardX")
     (tmp_path / "file").write_text("mine")
@@ -107,13 +117,21 @@ def test_mlflow_gets_every_step_and_leaves_the_active_run_alone(monkeypatch, kno
     module.MlflowClient = lambda tracking_uri: calls.append(("client", (tracking_uri,), {})) or client
     module.entities = SimpleNamespace(Metric=lambda *given: given)
     monkeypatch.setitem(sys.modules, "mlflow", module)
-    solve(ng.trackers.MLflow("heat", uri="sqlite:///x.db", name="one"), 2)
-    assert calls[0] == ("client", ("sqlite:///x.db",), {})
+    solve(ng.trackers.MLflow("heat", uri="http://x", name="one"), 2)
+    assert calls[0] == ("client", ("http://x",), {})
     assert ("create_run", ("9" if known is None else "7",), {"run_name": "one"}) in calls
     batches = [c[2]["metrics"] for c in calls if c[0] == "log_batch"]
     assert [{metric[3] for metric in batch} for batch in batches] == [{1}, {2}, {2}]
     assert {"loss", "unknowns/nu/1"} <= {metric[0] for metric in batches[1]}
     assert calls[-1] == ("set_terminated", ("r",), {})
+
+
+def test_mlflow_without_its_database_is_told_before_a_run(monkeypatch):
+    """Its own words are about a model registry."""
+    monkeypatch.setitem(sys.modules, "mlflow", ModuleType("mlflow"))
+    monkeypatch.setitem(sys.modules, "alembic", None)
+    with pytest.raises(MissingExtra, match=r"^MLflow needs alembic: pip install 'natgrad\[mlflow\]'$"):
+        ng.trackers.MLflow("heat", uri="sqlite:///x.db")
 
 
 def test_mlflow_itself_keeps_every_step(tmp_path):

@@ -159,6 +159,7 @@ WRONG = [
     ("u.vtu", {"domain": None, "mesh": 3}, "a mesh is a file, or one of scikit-fem or meshio, got int"),
     ("u.vtu", {"domain": ng.Box([0] * 5, [1] * 5)}, "a grid has 1 to 3 coordinates of space"),
     ("u.vtu", {"domain": 3}, "domain must be"),
+    ("u.pvd", {"domain": HEAT * ng.Parameters(k=(1, 2))}, r"to_vtk\(path, family.fix\(u, …\), domain.base\)"),
     ("u.vtu", {"resolution": 0}, "resolution must be a positive integer"),
     ("u.vtu", {"times": 3}, "times are those of a SpaceTime domain"),
     ("u.pvd", {"domain": HEAT, "times": 0}, "times must be an integer from 1 to 10000"),
