@@ -211,8 +211,8 @@ HEADS = """<script>
 const timer = setInterval(() => {
   if (!shown.size) return;
   clearInterval(timer);
-  const heads = Array.from(document.querySelectorAll("table"), table => table.querySelector("th:last-child").textContent);
-  document.body.innerHTML = "<pre>SEEN" + JSON.stringify(heads) + "NEES</pre>";
+  const ends = Array.from(document.querySelectorAll("table"), table => table.querySelector("th:last-child"));
+  document.body.innerHTML = "<pre>SEEN" + JSON.stringify(ends.map(head => head.textContent)) + "NEES</pre>";
 }, 100);
 </script></body>"""
 
