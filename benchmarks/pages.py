@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks import examples, presets, records
 from benchmarks.keep import RESULTS
 from benchmarks.markers import filled
-from benchmarks.peers import case
+from benchmarks.peers import case, dsgnar_runs
 from benchmarks.peers.run import HEAD, PEERS, markdown, rows
 from benchmarks.peers.table import load
 from benchmarks.published import default_table, published_table
@@ -43,7 +43,7 @@ def of_packages() -> Mapping[str, str]:
 
 PAGES: Mapping[str, Callable[[str], str]] = {
     **presets.PAGES,
-    "records.md": records.page,
+    "records.md": lambda text: dsgnar_runs.page(records.page(text)),
     "geometry.md": examples.page("plate", "stl", "parametric"),
     "inverse.md": examples.page("noise", "coverage"),
     "performance.md": lambda text: filled(text, "benchmarks.published", of_published()),

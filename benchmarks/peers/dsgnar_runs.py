@@ -12,7 +12,6 @@ random points). One run follows the other on the whole device; compilation and e
 
 import argparse
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -24,6 +23,8 @@ import jax
 import numpy as np
 
 from benchmarks import records
+from benchmarks.keep import RESULTS
+from benchmarks.markers import filled
 from benchmarks.peers.record import first
 from benchmarks.peers.table import load, markdown, number
 from natgrad import zoo
@@ -32,6 +33,7 @@ from natgrad.problem.evolution import Tabulated
 from natgrad.storage.files import write, write_json
 
 ROOT = Path(__file__).parents[2]
+KEPT = RESULTS / "dsgnar.tar.xz"  # where `python -m benchmarks.keep DIR --into` it puts them
 PAGE, FIGURE = ROOT / "docs" / "records.md", ROOT / "docs" / "img" / "dsgnar.png"
 PROBLEMS = ("burgers_001", "kdv", "wave", "multiscale", "poisson5d")
 ERRORS = (1e-3, 1e-6, 1e-9, 1e-12)
@@ -179,12 +181,12 @@ def figure(found: list[dict[str, Any]], path: Path) -> None:
     plt.close(plots)
 
 
-def page(text: str, made: str) -> str:
-    """The page with the table between its markers."""
-    begin, end = "<!-- dsgnar: made by benchmarks.peers.dsgnar_runs -->", "<!-- dsgnar: end -->"
-    if text.count(begin) != 1 or text.count(end) != 1:
-        raise ValueError(f"{PAGE} must have the line {begin} and then {end}, once each")
-    return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n\n{made}\n\n{end}", text, flags=re.DOTALL)
+def page(text: str, source: Path = KEPT) -> str:
+    """docs/records.md with the comparison of a folder or an archive; what is kept in results/, if anything is."""
+    made = "This comparison was not run yet."
+    if source.exists():
+        made = report(load(source)) + "\n\n![Error over seconds](img/dsgnar.png)"
+    return filled(text, "benchmarks.peers.dsgnar_runs", {"dsgnar": made})
 
 
 def main() -> None:
@@ -213,10 +215,9 @@ def main() -> None:
             for package in options.packages:
                 print(f"{name} {package}: {(natgrad if package == 'natgrad' else dsgnar)(name, options)}", flush=True)
     if options.report:
-        found = load(options.report)
-        figure(found, FIGURE)
-        write(PAGE, page(PAGE.read_text(), report(found) + "\n\n![Error over seconds](img/dsgnar.png)"))
-        print(report(found))
+        figure(load(options.report), FIGURE)
+        write(PAGE, page(PAGE.read_text(), options.report))
+        print(report(load(options.report)))
 
 
 if __name__ == "__main__":

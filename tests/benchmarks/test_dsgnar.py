@@ -62,12 +62,15 @@ def test_figure_and_page_are_made_from_the_runs(tmp_path):
     runs.figure(found, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 3_000
     text = "a\n<!-- dsgnar: made by benchmarks.peers.dsgnar_runs -->\nold\n<!-- dsgnar: end -->\nb"
-    new = runs.page(text, runs.report(found))
+    for i, run in enumerate(found):
+        (tmp_path / f"{i}.json").write_text(json.dumps(run))
+    new = runs.page(text, tmp_path)
     assert "old" not in new
     assert "| wave" in new
-    assert runs.page(new, runs.report(found)) == new
+    assert runs.page(new, tmp_path) == new
+    assert "not run yet" in runs.page(text, tmp_path / "nothing")
     with pytest.raises(ValueError, match="must have the line <!-- dsgnar"):
-        runs.page("nothing", "x")
+        runs.page("nothing", tmp_path)
     assert runs.PAGE.read_text().count("<!-- dsgnar: end -->") == 1
 
 
