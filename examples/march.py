@@ -1,4 +1,4 @@
-"""Time windows: the wave u_t + 20 u_x = 0 goes round a circle, one network a window, stopped and resumed on the way.
+"""Time windows: the wave u_t + 20 u_x = 0 goes round a circle, one network per window, stopped and resumed on the way.
 
 python examples/march.py
 """

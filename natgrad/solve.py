@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray, PyTree
 
 from natgrad.backend import host
-from natgrad.backend.programs import Program, together
+from natgrad.backend.programs import Program, compile_together
 from natgrad.callbacks import Callback as Callback
 from natgrad.callbacks import Callbacks, Now
 from natgrad.history import History as History
@@ -152,7 +152,7 @@ def compile_programs(program: Program, runs: Sequence[Training], display: Progre
     """Compiles the steps of some runs and their evaluation, at the same time, and says how long it took."""
     started, there = time.perf_counter(), program.compiled is not None
     evaluation = runs[0].evaluate.program
-    together(program, *([] if evaluation is None else [evaluation]))
+    compile_together(program, *([] if evaluation is None else [evaluation]))
     seconds, origin = time.perf_counter() - started, "memory" if there else program.origin
     for run in runs:
         run.compile_time, run.compiled = seconds, origin

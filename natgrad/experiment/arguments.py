@@ -25,7 +25,7 @@ Recipe = Annotated[
     str,
     typer.Option(help="default is natgrad's own algorithm; published is the paper's, with its points and metric."),
 ]
-Steps = Annotated[int | None, typer.Option(help="Stop after this many iterations. The preset has the default.")]
+Steps = Annotated[int | None, typer.Option(help="Stop after this many iterations. The default is that of the preset.")]
 Seed = Annotated[int, typer.Option(help="The seed of the network, the points and the solver.")]
 Seeds = Annotated[str | None, typer.Option(help="Do one run for each of these seeds: 0:10 or 0,3,5.")]
 Together = Annotated[
@@ -36,24 +36,22 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the problem or the optimizer: width=16."),
 ]
-Out = Annotated[
-    Path | None, typer.Option(help="The folder of the run. Several runs get a folder each inside this one.")
-]
+Out = Annotated[Path | None, typer.Option(help="The folder of the run. Several runs get one folder each inside it.")]
 Target = Annotated[float | None, typer.Option(help="Stop when the relative H¹ error is this small.")]
 Limit = Annotated[float | None, typer.Option(help="Stop after this many seconds of stepping.")]
 Windows = Annotated[
     str | None,
     typer.Option(
-        help="March through time by windows, a network each: their number, times separated by commas, or auto. "
-        "The steps are those of each window."
+        help="March through time by windows, each with its own network. Give their number, times separated by "
+        "commas, or auto. --steps is for each window."
     ),
 ]
 Via = Annotated[
     str | None,
     typer.Option(
         metavar="KEY=VALUES",
-        help="Train at other values of an option first, in turn: reynolds=100,400. Each goes on where the last one "
-        "ended, and the steps are those of each. none leaves out those of the preset.",
+        help="Train at other values of an option first, in turn: reynolds=100,400. Each begins where the last one "
+        "ended. --steps is for each value. none leaves out the values of the preset.",
     ),
 ]
 Every = Annotated[int | None, typer.Option(help="Evaluate the error once in this many iterations.")]
@@ -63,7 +61,7 @@ Overwrite = Annotated[bool, typer.Option("--force", help="Replace the output if 
 Plots = Annotated[bool, typer.Option(help="Draw pictures when the run ends.")]
 Log = Annotated[
     str | None,
-    typer.Option(help="Log every step, in the folder of the run: tensorboard, wandb (offline) or mlflow, or several."),
+    typer.Option(help="Log every step into the run's folder: tensorboard, wandb (offline), mlflow, or several."),
 ]
 Cache = Annotated[bool, typer.Option(help="Keep compiled programs in your cache folder for the next run.")]
 Devices = Annotated[

@@ -18,13 +18,13 @@ from jaxtyping import PRNGKeyArray
 from natgrad import __version__, zoo
 from natgrad.backend.parallel import devices, shard
 from natgrad.experiment import optimizers
-from natgrad.experiment.settings import parse, split
+from natgrad.experiment.settings import parse, split_setting
 from natgrad.experiment.staged import NONE, STAGES, parse_via, problem_of, staged, values_in_turn
 from natgrad.gramian.choose import available_memory, size_in_words
 from natgrad.optim.resample import complete
 from natgrad.options import parse_bytes, suggest
 from natgrad.problem import Evolution, Problem
-from natgrad.stages.times import course, parse_times
+from natgrad.stages.times import course, parse_windows
 from natgrad.storage.files import plain
 
 FORMAT = 1  # of config.json
@@ -72,7 +72,7 @@ class Config:
         """Where the run goes by default."""
         recipe = "" if self.recipe == "default" else f"-{self.recipe}"
         changed = "".join(f"-{name}={getattr(self, name)}" for name in STAGES if getattr(self, name) is not None)
-        changed += "".join(f"-{key.rpartition('.')[2]}={value}" for key, value in map(split, self.settings))
+        changed += "".join(f"-{key.rpartition('.')[2]}={value}" for key, value in map(split_setting, self.settings))
         name = f"{self.optimizer}{recipe}-{self.preset}{changed}-seed{self.seed}"
         return f"runs/{self.problem}/{''.join(c if c.isalnum() or c in '-=._+' else '_' for c in name)}"
 
@@ -156,7 +156,7 @@ def resolve(config: Config, known: dict[str, Any]) -> tuple[Any, dict[str, Any]]
         "set": list(config.settings),
         "norm": benchmark.norm,
     }
-    if (windows := preset.windows if config.windows is None else parse_times(config.windows)) is not None:
+    if (windows := preset.windows if config.windows is None else parse_windows(config.windows)) is not None:
         benchmark.marched()
         record["windows"] = windows
     via = preset.via if config.via is None else parse_via(config.via, benchmark)
@@ -207,8 +207,8 @@ def _sort(settings: Sequence[str], benchmark: zoo.Benchmark, solver: Any) -> tup
     of_problem, of_solver = [], []
     _check_once(settings)
     names = {path.rpartition(".")[2] for path in optimizers.options(solver)}
-    parts = {key.removeprefix("solver.") for key, _ in map(split, settings)} & set(optimizers.PARTS)
-    for key, text in map(split, settings):
+    parts = {key.removeprefix("solver.") for key, _ in map(split_setting, settings)} & set(optimizers.PARTS)
+    for key, text in map(split_setting, settings):
         group, dot, rest = key.partition(".")
         if dot and group in ("problem", "network"):
             _check_known(rest, benchmark)
@@ -229,7 +229,7 @@ def _sort(settings: Sequence[str], benchmark: zoo.Benchmark, solver: Any) -> tup
 def _check_once(settings: Sequence[str]) -> None:
     """No option twice: `width` and `problem.width` are the same, and so are `gamma` and `damping.rule.gamma`."""
     seen: list[tuple[str, str]] = []
-    for key, value in map(split, settings):
+    for key, value in map(split_setting, settings):
         path = "." + key.removeprefix("solver.").removeprefix("problem.").removeprefix("network.")
         for other, before in seen:
             if path.endswith(other) or other.endswith(path):

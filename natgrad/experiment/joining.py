@@ -28,7 +28,7 @@ def join(
         raise ValueError(f"several processes need all of {BY_HAND}")
     count = num_processes or 1
     if devices is not None:
-        split(devices, count)
+        split_processor(devices, count)
     if coordinator is not None and process_id is not None:
         disk.keep_by_jax()
         cluster.connect(coordinator, process_id, count)
@@ -36,7 +36,7 @@ def join(
         disk.keep_by_jax()
 
 
-def split(devices: int, count: int) -> None:
+def split_processor(devices: int, count: int) -> None:
     """Divides this processor into its share of the devices, for `count` processes."""
     if devices < 1 or devices % count:
         raise ValueError(f"--devices must be a positive multiple of the number of processes ({count}), got {devices}")

@@ -11,7 +11,7 @@ from natgrad.experiment.folder import Folder
 from natgrad.experiment.recovery import proven
 from natgrad.experiment.run import begun, run_together
 from natgrad.experiment.runs import load
-from natgrad.experiment.single import present, speaker, train_one, voices
+from natgrad.experiment.single import show, speaker, train_one, voices
 from natgrad.experiment.tables import document
 from natgrad.stopping import STOPPED
 
@@ -46,40 +46,29 @@ def parse_list(option: str, text: str) -> list[str]:
 
 
 def train_all(
-    configs: Sequence[Config],
-    folders: Sequence[Path],
-    *,
-    resume: bool,
-    force: bool,
-    quiet: bool,
-    plots: bool,
-    log: Sequence[str] = (),
+    configs: Sequence[Config], folders: Sequence[Path], *, resume: bool, force: bool, **how: Any
 ) -> list[dict[str, Any]]:
-    """The results of all runs; every folder is checked before the first run starts. An interruption ends the series."""
+    """The results of all runs; every folder is checked before the first run starts. An interruption ends the series.
+
+    `how` are the other options of `train_one`.
+    """
     for config, folder in zip(configs, folders, strict=True):
         by_first(partial(_check_folder, folder, resume, force))
         resolve(config, {})
-    return [*_train(configs, folders, [resume] * len(configs), force, quiet, plots, log)]
+    return _train(configs, folders, [resume] * len(configs), force, **how)
 
 
 def train_together(
-    configs: Sequence[Config],
-    folders: Sequence[Path],
-    *,
-    resume: bool,
-    force: bool,
-    quiet: bool,
-    plots: bool,
-    log: Sequence[str] = (),
+    configs: Sequence[Config], folders: Sequence[Path], *, quiet: bool, plots: bool, **how: Any
 ) -> list[dict[str, Any]]:
-    """As `train_all`, all of them by one program; pictures come when all have ended."""
+    """The results of all runs, trained by one program; pictures come when all have ended."""
     voice = voices(quiet)
     seeds = ", ".join(str(config.seed) for config in configs)
     voice["say"](f"{configs[0].optimizer}, seeds {seeds}{''.join(', ' + s for s in configs[0].settings)}")
-    results = run_together(configs, folders, resume=resume, force=force, log=log, **voice)
+    results = run_together(configs, folders, **how, **voice)
     stopped = any(result["status"] in STOPPED for result in results)
     for folder, result in zip(folders, results, strict=True):
-        present(folder, result, quiet=quiet, plots=plots and not stopped)
+        show(folder, result, quiet=quiet, plots=plots and not stopped)
     return results
 
 
@@ -93,14 +82,14 @@ def check_together(seeds: str | None, **others: Any) -> None:
 
 
 def train_missing(
-    configs: Sequence[Config], folders: Sequence[Path], *, force: bool, quiet: bool, plots: bool
+    configs: Sequence[Config], folders: Sequence[Path], *, force: bool, **how: Any
 ) -> list[dict[str, Any]]:
-    """As `train_all`, but runs that exist are used as they are, and unfinished ones are finished."""
+    """The results of all runs: those that exist are used as they are, and unfinished ones are finished."""
     modes = [not force and _exists(config, folder) for config, folder in zip(configs, folders, strict=True)]
     for config, folder, resume in zip(configs, folders, modes, strict=True):
         _check_folder(folder, resume, force)
         resolve(config, {})  # a mistake in the last of many runs should not wait for its turn
-    return [*_train(configs, folders, modes, force, quiet, plots)]
+    return _train(configs, folders, modes, force, **how)
 
 
 def _check_folder(folder: Path, resume: bool, force: bool) -> dict[str, Any] | None:
@@ -124,20 +113,14 @@ def _exists(config: Config, folder: Path) -> bool:
 
 
 def _train(
-    configs: Sequence[Config],
-    folders: Sequence[Path],
-    modes: Sequence[bool],
-    force: bool,
-    quiet: bool,
-    plots: bool,
-    log: Sequence[str] = (),
+    configs: Sequence[Config], folders: Sequence[Path], modes: Sequence[bool], force: bool, *, quiet: bool, **how: Any
 ) -> list[dict[str, Any]]:
     say = speaker(quiet or not first())
     results: list[dict[str, Any]] = []
     for config, folder, resume in zip(configs, folders, modes, strict=True):
         say(f"{config.optimizer}, seed {config.seed}{''.join(', ' + s for s in config.settings)}")
         again = force and not resume
-        results.append(train_one(config, folder, resume=resume, force=again, quiet=quiet, plots=plots, log=log))
+        results.append(train_one(config, folder, resume=resume, force=again, quiet=quiet, **how))
         if results[-1]["status"] in STOPPED:
             break
     return results

@@ -83,7 +83,7 @@ def run_together(
             for config, folder, speak in zip(configs, folders, tell, strict=True)
         ]
         left = [one for one in found if one.result is None]
-        check_together([one for one in left if not one.complete])
+        check_one_program([one for one in left if not one.complete])
         count = sum(not one.complete for one in left)
         together = len(configs) if taken_at_once(count) else None
         pairs = [(one, stack.enter_context(opened(one, together, trackers[one.folder]))) for one in left]
@@ -147,8 +147,8 @@ def lock_and_check(
     return one
 
 
-def check_together(runs: Sequence[Found]) -> None:
-    """ValueError where runs differ in more than their arrays and their lengths."""
+def check_one_program(runs: Sequence[Found]) -> None:
+    """ValueError where one program cannot train the runs: they differ in more than their arrays and their lengths."""
     if len(runs) > 1 and any(one.prepared.stages is not None for one in runs):
         raise ValueError("runs in stages (--windows, --via) are trained one after the other: leave --together out")
     said = [

@@ -16,10 +16,9 @@ from natgrad.experiment.optimizers import NAMES
 from natgrad.experiment.plateau import plateau
 from natgrad.experiment.records import content
 from natgrad.experiment.recovery import NEEDED, NEEDED_MORE, RESULT, RESULT_MORE, check
-from natgrad.experiment.staged import NONE, STAGES, staged
-from natgrad.experiment.staged import as_text as staged_text
+from natgrad.experiment.staged import NONE, STAGES, staged, via_text
 from natgrad.problem import Problem, Window, Windows
-from natgrad.stages.times import as_text
+from natgrad.stages.times import windows_text
 from natgrad.storage.files import parse_json
 
 FILES = ("config.json", "result.json", "history.jsonl")  # of a run, those that are read
@@ -123,8 +122,8 @@ class Run:
             **{name: self.config[name] for name in ("problem", "optimizer", "preset", "recipe", "seed", "steps")},
             evaluate_every=self.config["evaluate_every"],
             settings=tuple(self.config["set"]),
-            windows=as_text(self.config.get("windows")),
-            via=staged_text(self.config.get("via")) or NONE,
+            windows=windows_text(self.config.get("windows")),
+            via=via_text(self.config.get("via")) or NONE,
         )
         prepared = prepare(config, {"plan": self.config.get("plan")})
         own: Any = prepared.problem.params

@@ -8,7 +8,7 @@ from typing import Any
 WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
-def split(text: str) -> tuple[str, str]:
+def split_setting(text: str) -> tuple[str, str]:
     """key=value."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip() or not value.strip():

@@ -23,7 +23,7 @@ def train_one(
 ) -> dict[str, Any]:
     """The result of a run, with its pictures."""
     result = run(config, folder, resume=resume, force=force, log=log, **voices(quiet))
-    present(folder, result, quiet=quiet, plots=plots)
+    show(folder, result, quiet=quiet, plots=plots)
     return result
 
 
@@ -35,7 +35,7 @@ def voices(quiet: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def present(folder: Path, result: dict[str, Any], *, quiet: bool, plots: bool) -> None:
+def show(folder: Path, result: dict[str, Any], *, quiet: bool, plots: bool) -> None:
     """Says what came of a run. Pictures are drawn where there are none and the run was not stopped by hand."""
     voice = voices(quiet)
     wanted = plots and result["status"] not in STOPPED and result["steps"]  # who stops a run is in a hurry

@@ -37,7 +37,7 @@ def parse_via(text: str, benchmark: zoo.Benchmark) -> dict[str, list[Any]]:
     }
 
 
-def as_text(via: Mapping[str, Sequence[Any]] | None) -> str | None:
+def via_text(via: Mapping[str, Sequence[Any]] | None) -> str | None:
     """What `--via` would say for a record's `via`; None where the record has none."""
     return next((f"{name}={','.join(map(str, values))}" for name, values in (via or {}).items()), None)
 
@@ -51,7 +51,7 @@ def values_in_turn(record: Mapping[str, Any]) -> tuple[float, ...]:
     try:
         return check_values(values)
     except ValueError as error:
-        raise ValueError(f"--via {as_text(record['via'])}: with the problem's own {name}, {error}") from None
+        raise ValueError(f"--via {via_text(record['via'])}: with the problem's own {name}, {error}") from None
 
 
 def problem_of(record: Mapping[str, Any], build: Callable[..., Problem]) -> Callable[[float], Problem]:

@@ -219,7 +219,7 @@ class LeastSquares(Problem):
         return self.validation(self.network(params), lambda: self.losses(params))
 
     def solution_size(self, params: PyTree) -> dict[str, Float[Array, ""]]:
-        """The ratio of root mean squares at the points of the first block; among several fields, the greatest change."""
+        """The ratio of root mean squares at the points of the first block; of several fields, the greatest change."""
         block = self.features[0]
         now, before = (u.network if isinstance(u, Window) else u for u in map(self.solution, (params, self.params)))
         if not _takes(now, block.inputs[0]):

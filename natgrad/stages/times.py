@@ -35,10 +35,10 @@ def _stage(problem: Problems, number: int, t0: float, t1: float, steps: int) -> 
 def joined(kept: Sequence[Ended]) -> tuple[Windows, dict[str, float]]:
     """u over all of time, and its errors there."""
     times = [kept[0].stage.labels["t0"], *(one.stage.labels["t1"] for one in kept)]
-    return Windows([one.u for one in kept], times), together(kept)
+    return Windows([one.u for one in kept], times), errors_of_all(kept)
 
 
-def together(kept: Sequence[Ended]) -> dict[str, float]:
+def errors_of_all(kept: Sequence[Ended]) -> dict[str, float]:
     """Relative errors of all windows as one: squares of errors and of solutions add up."""
     if not all(one.squares and one.errors for one in kept):
         return {}
@@ -149,7 +149,7 @@ def course(
     return Given(problem, check_times(np.linspace(start, end, times + 1)), steps_per_stage(steps, int(times)))
 
 
-def parse_times(text: str) -> int | str | list[float]:
+def parse_windows(text: str) -> int | str | list[float]:
     """What `--windows` says: a number of windows, times separated by commas, or auto."""
     try:
         return text if text == "auto" else [float(part) for part in text.split(",")] if "," in text else int(text)
@@ -159,7 +159,7 @@ def parse_times(text: str) -> int | str | list[float]:
         ) from None
 
 
-def as_text(times: int | str | Sequence[float] | None) -> str | None:
+def windows_text(times: int | str | Sequence[float] | None) -> str | None:
     """What `--windows` would say for these times; None where there are no windows."""
     return ",".join(map(repr, times)) if isinstance(times, list | tuple) else None if times is None else str(times)
 

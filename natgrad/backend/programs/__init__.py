@@ -15,7 +15,7 @@ caller's own trees are put around the arrays. The memory holds the `MOST` progra
 none but what the compiler made constants of: no points, no parameters, no functions.
 
     program = Program(fn, problem, params)          # nothing happens yet
-    together(program, other)                        # compiles both at the same time
+    compile_together(program, other)                # compiles both at the same time
     program(problem, params)
 """
 
@@ -73,7 +73,7 @@ class Program:
 
     def __call__(self, *args: PyTree) -> PyTree:
         if self.compiled is None:
-            together(self)
+            compile_together(self)
         assert self.compiled is not None
         leaves = jax.tree.leaves(args)
         if not self.compiled.one_thread:
@@ -136,7 +136,7 @@ class Program:
             COMPILATIONS[origin] += 1
 
 
-def together(*programs: Program) -> None:
+def compile_together(*programs: Program) -> None:
     """Compiles those that are not: the compiler runs in a thread while the next program is traced and compiled."""
     seen, threads = surroundings.settings(), []
     for place, program in enumerate(programs):

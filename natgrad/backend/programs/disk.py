@@ -119,7 +119,7 @@ def name(text: str, arguments: list[Any], options: dict[str, Any], devices: list
         return None
     places = [(device.id, device.process_index, device.device_kind) for device in devices]
     digest = hashlib.sha256(text.encode())
-    digest.update(repr((surroundings.everywhere(), arguments, sorted(options.items()), places)).encode())
+    digest.update(repr((surroundings.of_machine(), arguments, sorted(options.items()), places)).encode())
     return digest.hexdigest()
 
 

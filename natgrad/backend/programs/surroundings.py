@@ -34,7 +34,7 @@ def here() -> bytes:
     return fingerprint(settings(), str(jax.sharding.get_abstract_mesh()), len(jax.devices()), _natgrad())
 
 
-def everywhere() -> list[str]:
+def of_machine() -> list[str]:
     """What the machine code depends on in any process: versions, devices, flags and the processor."""
     device = jax.devices()[0]
     client: Any = device.client

@@ -176,7 +176,7 @@ def test_a_failure_in_the_thread_is_told(monkeypatch):
     x = jnp.ones(3)
     bad, good = programs.Program(jnp.sin, x, options={"no_such_option": 1}), programs.Program(jnp.cos, x)
     with pytest.raises(Exception, match="no_such_option"):
-        programs.together(bad, good)
+        programs.compile_together(bad, good)
 
 
 def test_the_memory_is_bounded_and_holds_nothing_of_the_users(monkeypatch):
