@@ -38,7 +38,7 @@ def tabulated(data: Callable, points: Points) -> Any:
     try:
         return data(points)
     except Exception as error:
-        reason = " ".join(str(error).split())
+        reason, *_ = str(error).strip().splitlines() or [""]
         raise ValueError(
             f"data fails at {len(points)} points of dimension {points.dim}: {type(error).__name__}: {reason}"
         ) from error

@@ -96,6 +96,11 @@ class Evolution:
         counts = {**dict.fromkeys(boundary, BOUNDARY), **POINTS, **_known(points, self.blocks, "points")}
         keys = host.split(host.as_key(key), len(self.blocks))
         drawn = {name: _draw(cylinder, name, counts[name], key) for name, key in zip(self.blocks, keys, strict=True)}
+        if getattr(drawn["initial"], "moving", False):
+            raise ValueError(
+                "the points of 'initial' must stay where they are, since the window before is evaluated there once: "
+                "leave fresh and adaptive out"
+            )
         self.points: dict[str, Any] = drawn
         self.evaluation: Points | None = None
         if evaluation is not None:

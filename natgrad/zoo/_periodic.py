@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from natgrad.domains import Box, Interval
-from natgrad.networks import MLP, Periodic
+from natgrad.networks import MLP, FourierSeries, Normalized, Periodic
 
 LINE, SQUARE, CIRCLE = Box([-1], [1]), Box([-1, -1], [1, 1]), Interval(0, 2 * math.pi)
 
@@ -18,6 +18,17 @@ def sines(key, space: Box, out_size: int, width: int, depth: int, harmonics: int
     net = MLP(in_size, out_size, width, depth, activation=jnp.sin, frequency=frequency, key=key)
     sides = [b - a for a, b in zip(space.lower, space.upper, strict=True)]
     return Periodic(net, periods=(None, *sides), harmonics=harmonics)
+
+
+def series(key, space: Box, out_size: int, width: int, depth: int, harmonics: int, frequency: float) -> Normalized:
+    """A Fourier series in the box with so many waves in each coordinate, whose coefficients are a network of t."""
+    net = FourierSeries(
+        (None, *[2.0] * space.dim), harmonics, width, depth, out_size=out_size, frequency=frequency, key=key
+    )
+    return Normalized(net, Interval(0, 1) * space)
+
+
+NETWORKS = {"sines": sines, "series": series}
 
 
 def sobol(inside, interior: int, start, initial: int) -> dict[str, Callable]:

@@ -1,20 +1,21 @@
 """The Korteweg–de Vries equation, whose waves break up into solitons: u_t + u u_x + μ² u_xxx = 0, points (t, x).
 
-Periodic in x by the network, with sines. Errors are those on 64 × 256 points of the window, the middles of a regular
-grid of time and space, against a Fourier series (`_reference/periodic.py`).
+Periodic in x by the network: `sines` sees the first waves of x, `harmonics` of them, and `series` is a Fourier series
+with as many, whose coefficients are a network of t. Errors are those on 64 × 256 points of the window, the middles of a
+regular grid of time and space, against a Fourier series (`_reference/periodic.py`).
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 
 from natgrad.calculus import derivatives, partial
-from natgrad.options import Count, Positive, Range, Whole
+from natgrad.options import Count, Positive, Range
 from natgrad.problem import Evolution
 from natgrad.zoo import _reference
 from natgrad.zoo._grid import regular
-from natgrad.zoo._periodic import LINE, sines, sobol
+from natgrad.zoo._periodic import LINE, NETWORKS, sobol
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar, whole
 
 
@@ -29,8 +30,9 @@ def equation(mu: float):
 def evolution(
     key,
     *,
+    network: Literal["sines", "series"] = "sines",
     width: Count = 40,
-    depth: Whole = 3,
+    depth: Count = 3,
     harmonics: Count = 4,
     frequency: Positive = 1.0,
     interior: Count = 10_000,
@@ -40,7 +42,7 @@ def evolution(
 ) -> Evolution:
     net, inside, start = jax.random.split(key, 3)
     return Evolution(
-        sines(net, LINE, 1, width, depth, harmonics, frequency),
+        NETWORKS[network](net, LINE, 1, width, depth, harmonics, frequency),
         LINE,
         pde=equation(mu),
         initial=lambda x: jnp.cos(jnp.pi * x[0]),

@@ -1,26 +1,28 @@
 """The Kuramoto–Sivashinsky equation, which is chaotic: u_t + α u u_x + β u_xx + γ u_xxxx = 0, points (t, x).
 
 α = 100/16, β = 100/16², γ = 100/16⁴. It grows and turns at rates of α and more: the residual is divided by α. Periodic
-in x by the network, with sines. Errors are those on 64 × 256 points of the window, the middles of a regular grid of
-time and space, against a Fourier series (`_reference/periodic.py`).
+in x by the network: `sines` sees the first waves of x, `harmonics` of them, and `series` is a Fourier series with as
+many, whose coefficients are a network of t. Errors are those on 64 × 256 points of the window, the middles of a regular
+grid of time and space, against a Fourier series (`_reference/periodic.py`).
 """
 
-from typing import Annotated
+import math
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 
 from natgrad.calculus import derivatives, partial
 from natgrad.domains import Box
-from natgrad.networks import MLP, Periodic
-from natgrad.options import Count, Positive, Range, Whole
+from natgrad.options import Count, Positive, Range
 from natgrad.problem import Evolution
 from natgrad.zoo import _reference
 from natgrad.zoo._grid import regular
+from natgrad.zoo._periodic import NETWORKS, sobol
 from natgrad.zoo.registry import Benchmark, Picture, Preset, budget, register, scalar, whole
 
 ALPHA, BETA, GAMMA = 100 / 16, 100 / 16**2, 100 / 16**4
-PERIOD = 2 * float(jnp.pi)
+CIRCLE = Box([0], [2 * math.pi])
 
 
 def equation(u, z):
@@ -31,8 +33,9 @@ def equation(u, z):
 def evolution(
     key,
     *,
+    network: Literal["sines", "series"] = "sines",
     width: Count = 40,
-    depth: Whole = 3,
+    depth: Count = 3,
     harmonics: Count = 4,
     frequency: Positive = 1.0,
     interior: Count = 10_000,
@@ -40,17 +43,13 @@ def evolution(
     end: Annotated[float, Range(above=0, at_most=1)] = 1.0,
 ) -> Evolution:
     net, inside, start = jax.random.split(key, 3)
-    waves = MLP(1 + 2 * harmonics, 1, width, depth, activation=jnp.sin, frequency=frequency, key=net)
     return Evolution(
-        Periodic(waves, periods=(None, PERIOD), harmonics=harmonics),
-        Box([0], [PERIOD]),
+        NETWORKS[network](net, CIRCLE, 1, width, depth, harmonics, frequency),
+        CIRCLE,
         pde=equation,
         initial=lambda x: jnp.cos(x[0]) * (1 + jnp.sin(x[0])),
         interval=(0, end),
-        points={
-            "pde": lambda cylinder: cylinder.interior(interior, key=inside, rule="sobol"),
-            "initial": lambda cylinder: cylinder.initial(initial, key=start, rule="sobol"),
-        },
+        points=sobol(inside, interior, start, initial),
         exact=_reference.kuramoto_sivashinsky(end),
         evaluation=lambda cylinder: regular(cylinder, 64, 256),
     )
@@ -58,7 +57,7 @@ def evolution(
 
 def picture(options):
     end = options.get("end", 1.0)
-    return Picture((0, 0), (end, PERIOD), ("t", "x"), scalar(_reference.kuramoto_sivashinsky(end)))
+    return Picture((0, 0), (end, CIRCLE.upper[0]), ("t", "x"), scalar(_reference.kuramoto_sivashinsky(end)))
 
 
 options = {"width": 16, "interior": 3_000, "initial": 512, "end": 0.2}

@@ -294,3 +294,6 @@ def test_what_is_no_evolution_is_refused():
         heat(weights={"rim": 1})
     with pytest.raises(ValueError, match="initial must be a function of x, or a pair of them"):
         ng.Evolution(eqx.nn.Identity(), ng.Interval(0, 1), pde=print, initial=3)
+    fresh = lambda cylinder: cylinder.initial(20, key=jax.random.key(7), fresh=True)
+    with pytest.raises(ValueError, match="the points of 'initial' must stay where they are"):
+        heat(points={"initial": fresh})
