@@ -77,8 +77,9 @@ def train(
     command += ["--seconds", str(options.budget), "--stop-at", str(options.stop_at)]
     environ = os.environ | {"PYTHONPATH": str(ROOT), "NATGRAD_CACHE": "0"}
     if method == "warm":
-        environ["NATGRAD_CACHE"] = str(out.parent / "programs")
-        if not (out.parent / "programs").exists():  # the first process compiles, and does not count
+        programs = out.parent / "programs" / path.stem
+        environ["NATGRAD_CACHE"] = str(programs)
+        if not programs.exists():  # the first process compiles, and does not count
             subprocess.run(command, env=environ, cwd=out, capture_output=True, check=False)
     status = "failed"
     with (out / f"{target.stem}.log").open("w") as log:

@@ -112,15 +112,16 @@ class Program:
         text = self._lowered.as_text() if cpu else ""
         place = disk.folder() if self.cache and cpu else None
         arguments = [_place(leaf) for leaf in jax.tree.leaves(self.args)]
-        name = disk.name(text, arguments, self.options, devices) if place is not None else None
-        path = place / f"{name}{disk.SUFFIX}" if place is not None and name is not None else None
+        path = None
+        if place is not None:
+            path = place / f"{disk.name(text, arguments, self.options, devices)}{disk.SUFFIX}"
         run = disk.load(path, self._lowered, devices) if path is not None else None
         origin = "disk"
         if run is None:
             origin = "new"
             run, seconds = _timed(lambda: self._lowered.compile(self.options or None))
             if path is not None and seconds >= disk.WORTH:
-                disk.save(path, run)
+                disk.save(path, run, disk.calls_of(self._lowered))
         compiled = Compiled(run, self._out, cpu and blas.small(text))
         if self._key is not None:
             with _lock:

@@ -16,11 +16,13 @@ belongs to another user is not used.
 import contextlib
 import hashlib
 import importlib
+import io
 import json
 import os
 import sys
 import tempfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,17 +112,49 @@ def own_folder() -> Path | None:
         return None
 
 
-def name(text: str, arguments: list[Any], options: dict[str, Any], devices: list[Any]) -> str | None:
-    """The name of the entry of a program (StableHLO); None where it calls back into this process.
+def name(text: str, arguments: list[Any], options: dict[str, Any], devices: list[Any]) -> str:
+    """The name of the entry of a program (StableHLO).
 
     An argument that the program does not use is not in its text, and the program still insists on its shape.
     """
-    if "callback" in text:
-        return None
     places = [(device.id, device.process_index, device.device_kind) for device in devices]
     digest = hashlib.sha256(text.encode())
     digest.update(repr((surroundings.of_machine(), arguments, sorted(options.items()), places)).encode())
     return digest.hexdigest()
+
+
+class Pickler(serialize_executable._JaxPjrtPickler):
+    """JAX's pickler of a compiled program, with the calls into this process (large products are NumPy's) by number."""
+
+    def __init__(self, file: Any, calls: Sequence[Any]):
+        super().__init__(file)
+        self.calls = {id(call): number for number, call in enumerate(calls)}
+
+    def persistent_id(self, obj: Any) -> Any:
+        number = self.calls.get(id(obj))
+        return super().persistent_id(obj) if number is None else ("call", number)
+
+
+class Unpickler(serialize_executable._JaxPjrtUnpickler):
+    """The way back: the calls are those of the same program as this process lowered it."""
+
+    def __init__(self, file: Any, devices: list[Any], calls: Sequence[Any]):
+        super().__init__(file, devices[0].client, devices)
+        self.calls = list(calls)
+
+    def persistent_load(self, pid: Any) -> Any:
+        if pid[0] == "call":
+            return self.calls[pid[1]]
+        if pid[0] == "exec" and self.calls:
+            return self.backend.deserialize_executable(
+                pid[1], executable_devices=self.execution_devices, host_callbacks=self.calls
+            )
+        return super().persistent_load(pid)
+
+
+def calls_of(lowered: Any) -> Sequence[Any]:
+    """The functions of this process that a lowered program calls, in the order of its text."""
+    return lowered._lowering.compile_args["host_callbacks"]
 
 
 def load(path: Path, lowered: Any, devices: list[Any]) -> Any | None:
@@ -130,10 +164,10 @@ def load(path: Path, lowered: Any, devices: list[Any]) -> Any | None:
         if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
             path.unlink()  # it would be read in vain by every process to come
             return None
-        content = zlib.decompress(data[_DIGEST:])
-        program = serialize_executable.deserialize_and_load(
-            content, lowered.in_tree, lowered.out_tree, devices[0].client, devices
-        )
+        file = io.BytesIO(zlib.decompress(data[_DIGEST:]))
+        unloaded, arguments, no_kwargs = Unpickler(file, devices, calls_of(lowered)).load()
+        arguments = lowered.in_tree.unflatten(arguments)
+        program = jax.stages.Compiled(unloaded.load(), [], arguments, lowered.out_tree, no_kwargs=no_kwargs)
     except Exception:  # whatever it is, the program is compiled instead
         return None
     with contextlib.suppress(OSError):
@@ -141,11 +175,14 @@ def load(path: Path, lowered: Any, devices: list[Any]) -> Any | None:
     return program
 
 
-def save(path: Path, compiled: Any) -> None:
+def save(path: Path, compiled: Any, calls: Sequence[Any]) -> None:
     """Keeps a program; without a word where that cannot be done."""
     part = None
     try:
-        content = zlib.compress(serialize_executable.serialize(compiled)[0], level=1)
+        file = io.BytesIO()
+        whole = compiled._executable._unloaded_executable, jax.tree.leaves(compiled.args_info), compiled._no_kwargs
+        Pickler(file, calls).dump(whole)
+        content = zlib.compress(file.getvalue(), level=1)
         handle, part = tempfile.mkstemp(suffix=".part", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(content).digest() + content)

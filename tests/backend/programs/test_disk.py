@@ -144,10 +144,37 @@ def test_constants_are_in_the_name(folder):
     assert value[10_000] == X[0] - 1.0
 
 
-def test_calls_back_into_a_process_are_not_kept(folder):
-    fn = lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
-    assert run(fn)[1] == run(fn)[1] == "new"
-    assert not entries(folder)
+def calling(fn, x):
+    """A program's call into this process."""
+    return jax.pure_callback(fn, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+
+def test_calls_are_those_of_the_process_that_runs_it(folder):
+    """Two functions that differ in what they call are one program: each calls its own, in its order."""
+    both = lambda first, second: lambda x: calling(first, x) - 2 * calling(second, x)
+    assert run(both(np.sin, np.cos))[1] == "new"
+    for first, second in ((np.sin, np.cos), (np.cos, np.sin), (np.exp, np.exp)):
+        value, origin = run(both(first, second))
+        assert origin == "disk"
+        np.testing.assert_allclose(value, first(X) - 2 * second(X), rtol=1e-6)
+    assert len(entries(folder)) == 1
+    assert run(lambda x: calling(np.sin, x))[1] == "new"
+
+
+def test_another_process_calls_its_own_products(folder):
+    """AᵀA of NumPy, from the disk of this process."""
+    code = """if True:
+        import jax, numpy as np
+        from natgrad.backend import products, programs, tuning
+        from natgrad.backend.programs import disk
+        disk.WORTH, products.tuning.NUMPY_FLOPS = 0.0, 1.0
+        A = jax.numpy.asarray(np.random.default_rng(0).normal(size=(40, 7)), "float32")
+        program = programs.Program(products.gram, A)
+        error = np.abs(np.asarray(program(A)) - np.asarray(A).T @ np.asarray(A)).max()
+        print(program.origin, error < 1e-4)
+    """
+    told = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(2)]
+    assert [done.stdout.strip() for done in told] == ["new True", "disk True"], told[-1].stderr
 
 
 def test_it_is_switched_off(folder, monkeypatch):
