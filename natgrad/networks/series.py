@@ -93,7 +93,7 @@ class FourierSeries(eqx.Module):
         """φ: 1, the cosines and the sines of each coordinate, and all products of those of several."""
         made = jnp.ones(1, x.dtype)
         for i, (period, modes) in enumerate(zip(self.periods, self.modes, strict=True)):
-            if period is not None:
+            if period is not None and modes is not None:
                 phase = x[i] * (2 * np.pi / period * np.arange(1, modes + 1)).astype(x.dtype)
                 waves = jnp.concatenate([jnp.ones(1, x.dtype), jnp.cos(phase), jnp.sin(phase)])
                 made = (made[:, None] * waves).reshape(-1)

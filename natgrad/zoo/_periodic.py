@@ -28,7 +28,7 @@ def series(key, space: Box, out_size: int, width: int, depth: int, harmonics: in
     return Normalized(net, Interval(0, 1) * space)
 
 
-NETWORKS = {"sines": sines, "series": series}
+NETWORKS: dict[str, Callable[..., Any]] = {"sines": sines, "series": series}
 
 
 def sobol(inside, interior: int, start, initial: int) -> dict[str, Callable]:

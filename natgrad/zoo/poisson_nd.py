@@ -8,7 +8,7 @@ up to that of cos πxᵢ and a tenth more; with more layers it is an MLP with ta
 """
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -42,11 +42,12 @@ def build(
 ) -> LeastSquares:
     exact, cube = solution(dim), Box([0] * dim, [1] * dim)
     net, inside, rim = jax.random.split(key, 3)
-    waves = depth == 1 and not isinstance(width, tuple)
-    flat = lambda: Normalized(Waves(dim, 1, width, up_to=1.1 * math.pi / 2, key=net), cube)
-    deep = lambda: MLP(dim, 1, width, None if isinstance(width, tuple) else depth, key=net)
+    if depth == 1 and isinstance(width, int):
+        network: Any = Normalized(Waves(dim, 1, width, up_to=1.1 * math.pi / 2, key=net), cube)
+    else:
+        network = MLP(dim, 1, width, None if isinstance(width, tuple) else depth, key=net)
     return LeastSquares(
-        flat() if waves else deep(),
+        network,
         pde=Residual(
             lambda u, x, f: -laplacian(u, x) - f,
             cube.interior(interior, key=inside, fresh=fresh),

@@ -179,10 +179,10 @@ def save(path: Path, compiled: Any, calls: Sequence[Any]) -> None:
     """Keeps a program; without a word where that cannot be done."""
     part = None
     try:
-        file = io.BytesIO()
+        buffer = io.BytesIO()
         whole = compiled._executable._unloaded_executable, jax.tree.leaves(compiled.args_info), compiled._no_kwargs
-        Pickler(file, calls).dump(whole)
-        content = zlib.compress(file.getvalue(), level=1)
+        Pickler(buffer, calls).dump(whole)
+        content = zlib.compress(buffer.getvalue(), level=1)
         handle, part = tempfile.mkstemp(suffix=".part", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(content).digest() + content)
