@@ -39,6 +39,11 @@ def sobol(inside, interior: int, start, initial: int) -> dict[str, Callable]:
     }
 
 
+def tenth(z: Any) -> float:
+    """What a network counts for beside the values at the start, where these are a part of u."""
+    return 0.1
+
+
 def gap(u: Callable, z: Any) -> Any:
     """The residual of u(t, 0) = u(t, 2π), at a point with x = 0."""
     return u(z) - u(z.at[1].set(CIRCLE.b))

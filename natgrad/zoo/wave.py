@@ -62,7 +62,9 @@ def evolution(
     )
 
 
-small = Preset({"interior": 500}, budget(ngd=40, quasi_newton=1_000, adam=10_000), error=1e-10)
+small = Preset(
+    {"interior": 500}, budget(ngd=40, quasi_newton=1_000, adam=10_000), error=1e-8
+)  # 20 seeds: 6e-16 to 1.9e-9
 record = Preset({}, budget(ngd=60, quasi_newton=5_000, adam=20_000))  # for `polish`
 benchmark = register(
     Benchmark(

