@@ -29,6 +29,7 @@ from benchmarks.machine import description
 from natgrad import zoo
 from natgrad.experiment.config import keys
 from natgrad.zoo import _reference
+from natgrad.zoo._grid import grid
 from natgrad.zoo._shock import layered
 from natgrad.zoo.burgers import equation
 
@@ -58,6 +59,7 @@ def wide_shock(key: Any) -> ng.LeastSquares:
         boundary=ng.Residual(lambda u, z: u(z), domain.boundary(100, key=rim), weight=10),
         initial=ng.Residual(lambda u, z: u(z) + jnp.sin(jnp.pi * z[1]), domain.initial(100, key=start), weight=10),
         exact=_reference.burgers(nu),
+        evaluation=grid(domain, 101, 257),
     )
 
 
