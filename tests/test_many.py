@@ -35,7 +35,10 @@ def flat(solution):
     return np.asarray(ravel_pytree(solution.params)[0])
 
 
-@pytest.mark.parametrize("solver", [SOLVER, ng.FullNGD(), ng.Adam()], ids=["nystrom", "full", "adam"])
+SOLVERS = [pytest.param(SOLVER, marks=pytest.mark.slow), pytest.param(ng.FullNGD(), marks=pytest.mark.slow), ng.Adam()]
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=["nystrom", "full", "adam"])
 def test_at_once_as_one_by_one(solver):
     """To round-off, which inner solves enlarge from step to step; errors and validation where they are due."""
     steps, close = (4, 1e-3) if solver is SOLVER else (8, 1e-6)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from natgrad.domains import Box, Interval
 from natgrad.networks import MLP, FourierSeries, Normalized, Periodic
@@ -39,9 +40,9 @@ def sobol(inside, interior: int, start, initial: int) -> dict[str, Callable]:
     }
 
 
-def tenth(z: Any) -> float:
+def tenth(z: Array) -> Array:
     """What a network counts for beside the values at the start, where these are a part of u."""
-    return 0.1
+    return jnp.asarray(0.1, z.dtype)
 
 
 def gap(u: Callable, z: Any) -> Any:

@@ -42,10 +42,9 @@ def build(
 ) -> LeastSquares:
     exact, cube = solution(dim), Box([0] * dim, [1] * dim)
     net, inside, rim = jax.random.split(key, 3)
+    network: Any = MLP(dim, 1, width, None if isinstance(width, tuple) else depth, key=net)
     if depth == 1 and isinstance(width, int):
-        network: Any = Normalized(Waves(dim, 1, width, up_to=1.1 * math.pi / 2, key=net), cube)
-    else:
-        network = MLP(dim, 1, width, None if isinstance(width, tuple) else depth, key=net)
+        network = Normalized(Waves(dim, 1, width, up_to=1.1 * math.pi / 2, key=net), cube)
     return LeastSquares(
         network,
         pde=Residual(
@@ -68,9 +67,8 @@ def picture(options):
 options = {"dim": 5, "width": 24, "depth": 2, "interior": 1_500, "boundary": 600}
 steps = budget(ngd=80, quasi_newton=2_000, adam=10_000)
 small = Preset(options, steps, {"max_rank": 300}, error=1e-3)  # measured 9.3e-6 to 3.5e-4, by round-off
-
-options = {"dim": 5, "width": 64, "depth": 1, "interior": 1_500, "boundary": 600}
-record = Preset(options, budget(ngd=40, quasi_newton=10_000, adam=50_000))  # for `polish`
+steps = budget(ngd=40, quasi_newton=10_000, adam=50_000)
+record = Preset({"dim": 5, "width": 64, "depth": 1, "interior": 1_500, "boundary": 600}, steps)  # for `polish`
 
 
 def fresh(dim: int, width: tuple[int, ...], interior: int, boundary: int, weight: float, mu: float) -> Preset:

@@ -62,9 +62,8 @@ def evolution(
     )
 
 
-small = Preset(
-    {"interior": 500}, budget(ngd=40, quasi_newton=1_000, adam=10_000), error=1e-8
-)  # 20 seeds: 6e-16 to 1.9e-9
+steps = budget(ngd=40, quasi_newton=1_000, adam=10_000)
+small = Preset({"interior": 500}, steps, error=1e-8)  # 20 seeds: 6e-16 to 1.9e-9
 record = Preset({}, budget(ngd=60, quasi_newton=5_000, adam=20_000))  # for `polish`
 benchmark = register(
     Benchmark(

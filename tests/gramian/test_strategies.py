@@ -62,6 +62,7 @@ def test_built_in_metrics(metric):
     assert relative(G, dense_gramian(problem, problem.params)) < 1e-12
 
 
+@pytest.mark.slow
 def test_works_outside_jit():
     problem = poisson()
     v = jnp.ones(problem.num_parameters)

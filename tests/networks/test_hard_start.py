@@ -28,7 +28,7 @@ def in_time(u):
     return lambda z: ng.partial(u, z, 0)
 
 
-@pytest.mark.parametrize("domain", [PLATE, LINE])
+@pytest.mark.parametrize("domain", [pytest.param(PLATE, marks=pytest.mark.slow), LINE])
 def test_values_velocities_and_sides_are_exact(domain):
     beta = lambda z: z[0] ** 2 * jnp.sum(z[1:]) + 1
     a, size = domain.time.a, domain.dim

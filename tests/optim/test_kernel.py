@@ -81,6 +81,7 @@ def test_a_gradient_without_a_covector_is_solved_for_too():
     assert relative(system.solve(g).x, dense) < 1e-8  # λ₁/μ times round-off is lost
 
 
+@pytest.mark.slow
 def test_conjugate_gradients_on_the_kernel():
     problem = poisson(points=17, boundary=9)
     pcg = ng.PCG(ng.RowFactor(max_rank=10, levels=1), maxiter=100, tol=1e-13, min_decrease=0.0)

@@ -276,7 +276,7 @@ def test_bad_times_end_in_one_line(times, words):
         ({"times": "auto", "tolerance": -1}, "tolerance must be a positive"),
         ({"steps": [1, 2]}, "steps must be one number, or one for each of 4, got 2"),
         ({"steps": 0}, "steps must be a positive integer, got 0"),
-        ({"resume": 3}, "resume takes the solution of an earlier solve, got int"),
+        ({"resume": 3}, r"resume takes the solution of an earlier solve, or ng.load_solution\(path\), got int"),
         ({"callback": 3}, "callback must be a function, or a list of functions, got int"),
     ],
 )

@@ -51,9 +51,9 @@ def test_windows_have_the_options_and_the_equation_of_the_problem(name):
     benchmark = zoo.get(name)
     assert describe(benchmark.marched()) == describe(benchmark.build)
     options = {name: 40 for name in ("interior", "initial", "boundary") if name in benchmark.options}
-    options |= {"end": 0.002} if "end" in benchmark.options else {}
-    window = benchmark.windows(0, width=3, depth=1, **options).whole()
-    problem = benchmark.problem(0, width=3, depth=1, **options)
+    options |= {name: value for name, value in {"end": 0.002, "depth": 1}.items() if name in benchmark.options}
+    window = benchmark.windows(0, width=3, **options).whole()
+    problem = benchmark.problem(0, width=3, **options)
     blocks, started = ({block.name for block in p.features} for p in (problem, window))
     assert started in (blocks, blocks | {"initial"}), "a start that is exact for one network is a block in a window"
     assert window.num_parameters == problem.num_parameters

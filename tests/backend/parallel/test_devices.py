@@ -45,6 +45,7 @@ def test_iterates_are_those_of_one_device():
     assert all(distance < 1e-8 for _, distance, _ in rows), rows
 
 
+@pytest.mark.slow
 def test_windows_are_those_of_one_device():
     rows = ask("march", [1, 2, 4])
     assert max(max(row) for row in rows) < 1e-8, rows
