@@ -121,7 +121,7 @@ class Program:
             origin = "new"
             run, seconds = _timed(lambda: self._lowered.compile(self.options or None))
             if path is not None and seconds >= disk.WORTH:
-                disk.save(path, run, disk.calls_of(self._lowered))
+                disk.save(path, run, self._lowered)
         compiled = Compiled(run, self._out, cpu and blas.small(text))
         if self._key is not None:
             with _lock:

@@ -175,13 +175,13 @@ def load(path: Path, lowered: Any, devices: list[Any]) -> Any | None:
     return program
 
 
-def save(path: Path, compiled: Any, calls: Sequence[Any]) -> None:
+def save(path: Path, compiled: Any, lowered: Any) -> None:
     """Keeps a program; without a word where that cannot be done."""
     part = None
     try:
         buffer = io.BytesIO()
         whole = compiled._executable._unloaded_executable, jax.tree.leaves(compiled.args_info), compiled._no_kwargs
-        Pickler(buffer, calls).dump(whole)
+        Pickler(buffer, calls_of(lowered)).dump(whole)
         content = zlib.compress(buffer.getvalue(), level=1)
         handle, part = tempfile.mkstemp(suffix=".part", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
