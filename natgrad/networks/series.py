@@ -2,9 +2,9 @@
 
     u(s, x) = Σ_k c_k(s) φ_k(x),      c = A h(s) + b
 
-h are the features of a network of s, times say, and all modes share them. It is linear in A and b, which hold most of
-the parameters, and has no derivative that it does not resolve: an equation of evolution that is smooth in time needs
-few features in a short window, and as many modes as its steepest front.
+h are the features of a network of s, of time say, and all modes share them. u is linear in A and b, which hold most of
+the parameters. A solution needs as many modes as its steepest front has waves, and in a short window of time few
+features.
 """
 
 import math
@@ -53,10 +53,8 @@ class FourierSeries(eqx.Module):
         key: PRNGKeyArray,
         dtype=None,
     ):
-        self.periods, self.modes = (
-            tuple(None if p is None else float(p) for p in periods),
-            each_period(periods, modes, "modes"),
-        )
+        self.periods = tuple(None if period is None else float(period) for period in periods)
+        self.modes = each_period(periods, modes, "modes")
         self.out_size = int(out_size)
         others = self.periods.count(None)
         if others in (0, len(self.periods)):

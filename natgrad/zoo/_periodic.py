@@ -22,7 +22,7 @@ def sines(key, space: Box, out_size: int, width: int, depth: int, harmonics: int
 
 
 def series(key, space: Box, out_size: int, width: int, depth: int, harmonics: int, frequency: float) -> Normalized:
-    """A Fourier series in the box with so many waves in each coordinate, whose coefficients are a network of t."""
+    """A Fourier series with `harmonics` waves in each coordinate of the box; its coefficients are a network of t."""
     net = FourierSeries(
         (None, *[2.0] * space.dim), harmonics, width, depth, out_size=out_size, frequency=frequency, key=key
     )
