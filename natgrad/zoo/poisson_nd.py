@@ -8,7 +8,7 @@ up to that of cos πxᵢ and a tenth more; with more layers it is an MLP with ta
 """
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -42,11 +42,10 @@ def build(
 ) -> LeastSquares:
     exact, cube = solution(dim), Box([0] * dim, [1] * dim)
     net, inside, rim = jax.random.split(key, 3)
-    network: Any = MLP(dim, 1, width, None if isinstance(width, tuple) else depth, key=net)
-    if depth == 1 and isinstance(width, int):
-        network = Normalized(Waves(dim, 1, width, up_to=1.1 * math.pi / 2, key=net), cube)
+    waves = lambda: Waves(dim, 1, width, up_to=1.1 * math.pi / 2, key=net)  # type: ignore[arg-type]
+    deep = lambda: MLP(dim, 1, width, None if isinstance(width, tuple) else depth, key=net)
     return LeastSquares(
-        network,
+        Normalized(waves(), cube) if depth == 1 and isinstance(width, int) else deep(),
         pde=Residual(
             lambda u, x, f: -laplacian(u, x) - f,
             cube.interior(interior, key=inside, fresh=fresh),
