@@ -215,9 +215,10 @@ def main() -> None:
             for package in options.packages:
                 print(f"{name} {package}: {(natgrad if package == 'natgrad' else dsgnar)(name, options)}", flush=True)
     if options.report:
-        figure(load(options.report), FIGURE)
+        found = load(options.report)
+        figure(found, FIGURE)
         write(PAGE, page(PAGE.read_text(), options.report))
-        print(report(load(options.report)))
+        print(report(found))
 
 
 if __name__ == "__main__":

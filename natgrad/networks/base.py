@@ -1,10 +1,12 @@
 """What networks have in common: one point in, a number or a vector out."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 Function = Callable[[Array], Array]
@@ -38,7 +40,7 @@ def each_period(
     periods: Sequence[float | None], given: int | Sequence[int | None], name: str
 ) -> tuple[int | None, ...]:
     """A number for each coordinate that has a period, None for the others: from one for all, or one for each."""
-    numbers = list(given) if isinstance(given, Sequence) else [period and given for period in periods]
+    numbers: Any = list(given) if np.ndim(given) else [period and given for period in periods]  # type: ignore[arg-type]
     if [n is None for n in numbers] != [p is None for p in periods]:
         raise ValueError(f"{name} must be a number, or one for each period of {tuple(periods)}, got {given}")
     return tuple(None if n is None else int(n) for n in numbers)
