@@ -62,8 +62,13 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def short(value: float, digits: int = 1) -> str:
-    """1.6e-6 for 1.6e-06."""
-    return f"{value:.{digits}e}".replace("e-0", "e-").replace("e+0", "e")
+    """1.6e-6 for 1.6e-06, 1.6 for 1.6e+00."""
+    return f"{value:.{digits}e}".replace("e-0", "e-").replace("e+00", "").replace("e+0", "e")
+
+
+def brief(value: float) -> str:
+    """Two digits of seconds or milliseconds: 0.12, 1.2, 12, and 124 for 124.3."""
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
 def caption(row: Mapping[str, str]) -> str:

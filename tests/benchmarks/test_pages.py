@@ -70,7 +70,8 @@ def test_a_command_that_makes_a_table_can_keep_it(name):
     """It is one, of a benchmark with `--keep`."""
     command = tables.index()[name]["command"]
     module = re.search(r"-m benchmarks\.(\w+)", command)
-    assert module is not None and "\n" not in command
+    assert module is not None
+    assert "\n" not in command
     assert "tables.option(" in (ROOT / "benchmarks" / f"{module[1]}.py").read_text()
 
 
@@ -84,7 +85,8 @@ def test_a_benchmark_keeps_its_table(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == "| | s |\n|---|---|\n| x | 2 |\n| y | |\n"
     assert tables.read(tmp_path / "a.csv") == [["", "s"], ["x", "2"], ["y", ""]]
     kept = tables.index()["a"]
-    assert kept["command"] == "A=1 python -m benchmarks.made --steps 6" and "jax" in kept["on"]
+    assert kept["command"] == "A=1 python -m benchmarks.made --steps 6"
+    assert "jax" in kept["on"]
     page = tables.filled_page("docs/a.md", "<!-- a: made by benchmarks.tables -->\n<!-- a: end -->")
     assert f"| x | 2 |\n| y | |\n\n(`A=1 python -m benchmarks.made --steps 6`: {kept['on']}. A note.)" in page
 
