@@ -97,11 +97,10 @@ def option(parser: argparse.ArgumentParser) -> None:
 
 
 def show(head: Sequence[str], rows: Iterable[Sequence[str]], name: str | None) -> None:
-    """Prints a table row by row, and keeps it where it has a name."""
-    print(f"{line(head)}\n{'|---' * len(head)}|", flush=True)
-    found = []
+    """Prints a table row by row, after what the first row prints, and keeps it where it has a name."""
+    found: list[Sequence[str]] = []
     for row in rows:
-        print(line(row), flush=True)
+        print(line(row) if found else markdown(head, [row]), flush=True)
         found.append(row)
     if name is not None:
         keep(name, [head, *found])
