@@ -4,8 +4,8 @@
 
 2D Poisson with NyströmNGD. Each call takes one step, and seconds are from the call of `solve` (of a process: from the
 start of Python) to the end of that step: wall-clock, and of the processor, which others that use the machine do not
-change. `programs` are those that were compiled in the call. `--parts` times the parts of a first call instead; with
-`--by-jax` the set-up draws by `jax.random`, which compiles what `backend/host.py` does by NumPy.
+change. The last column counts the programs that the call compiled. `--parts` times the parts of a first call instead;
+with `--by-jax` the set-up draws by `jax.random`, which compiles what `backend/host.py` does by NumPy.
 """
 
 import argparse
@@ -16,7 +16,10 @@ import sys
 import tempfile
 import time
 
-COLUMNS = ("call", "wall", "processor", "compile_time", "programs", "from")
+from benchmarks import tables
+
+HEAD = ("seconds to the end of the first step", "wall-clock", "of the processor", "programs compiled")
+FIRST, ANOTHER = "first call, from the start of Python", "another process, from the start of Python"
 
 
 def build(width: int, points: int, seed: int = 0):
@@ -53,25 +56,25 @@ def child(options: argparse.Namespace) -> None:
     def call(name: str, problem, solver, wall: float, processor: float, **more):
         before = programs.COMPILATIONS["new"]
         solution = ng.solve(problem, solver, 1, progress=False, **more)
-        row = (time.time() - wall, time.process_time() - processor, solution.compile_time)
-        new = programs.COMPILATIONS["new"] - before
-        print(json.dumps(dict(zip(COLUMNS, (name, *row, new, solution.compiled), strict=True))), flush=True)
+        seconds = (time.time() - wall, time.process_time() - processor)
+        shown = (f"{number:.1f}" if number > 0.995 else f"{number:.2f}" for number in seconds)
+        print(json.dumps((name, *shown, str(programs.COMPILATIONS["new"] - before))), flush=True)
         return solution
 
     problem, solver = build(options.width, options.points), ng.NystromNGD(max_rank=options.rank)
     first = call(options.child, problem, solver, options.started, 0.0)
-    if options.child != "first call":
+    if options.child != FIRST:
         return
     now = lambda: (time.time(), time.process_time())
-    call("resume=", problem, solver, *now(), resume=first)
-    call("another key", problem, solver, *now(), key=jax.random.key(1))
-    call("an equal solver", problem, ng.NystromNGD(max_rank=options.rank), *now())
+    call("`resume=solution`", problem, solver, *now(), resume=first)
+    call("another `key`", problem, solver, *now(), key=jax.random.key(1))
+    call("a new solver with the same options", problem, ng.NystromNGD(max_rank=options.rank), *now())
     start = now()
-    call("the builder called again", build(options.width, options.points, 1), solver, *start)
-    call("cache=False", problem, solver, *now(), cache=False)
+    call("the function that builds the problem, called again", build(options.width, options.points, 1), solver, *start)
+    call("`cache=False`", problem, solver, *now(), cache=False)
 
 
-def process(name: str, folder: str, options: argparse.Namespace) -> list[dict]:
+def process(name: str, folder: str, options: argparse.Namespace) -> list[list[str]]:
     """The rows of a fresh process that keeps its programs in a folder."""
     sizes = [f"--{key}={getattr(options, key)}" for key in ("width", "points", "rank")]
     words = [sys.executable, "-m", "benchmarks.compile", *sizes, f"--child={name}", f"--started={time.time()}"]
@@ -128,6 +131,7 @@ def main() -> None:
     parser.add_argument("--by-jax", action="store_true", help="keys and random numbers of the set-up by jax.random")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--started", type=float, help=argparse.SUPPRESS)
+    tables.option(parser)
     options = parser.parse_args()
     if options.parts:
         parts(options)
@@ -135,14 +139,9 @@ def main() -> None:
         child(options)
     else:
         with tempfile.TemporaryDirectory() as folder:
-            rows = process("first call", folder, options) + process("another process", folder, options)
+            rows = (row for name in (FIRST, ANOTHER) for row in process(name, folder, options))
+            tables.show(HEAD, rows, options.keep)
             size = sum(entry.stat().st_size for entry in os.scandir(folder))
-        print(f"{'call':<28}{'wall':>8}{'processor':>11}{'compile_time':>14}{'programs':>10}  from   (seconds)")
-        for row in rows:
-            print(
-                f"{row['call']:<28}{row['wall']:8.2f}{row['processor']:11.2f}{row['compile_time']:14.2f}"
-                f"{row['programs']:10}  {row['from']}"
-            )
         print(f"on disk: {size / 1e6:.1f} MB")
 
 

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import statistics
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from jax.experimental.jet import jet
 from jax.flatten_util import ravel_pytree
 
 import natgrad as ng
+from benchmarks import tables
 from benchmarks.machine import description
 from natgrad.calculus import products_together
 
@@ -42,6 +44,7 @@ def derivative(way: Any, unravel: Any, k: int, theta: Any, x: Any) -> Any:
     return way(unravel(theta), x, k)
 
 
+HEAD = ("activation", "order", "", "ms", "Jacobian, ms", "compilation of the Jacobian, s")
 WAYS = {"natgrad": ours, "nested": nested, "jet": taylor}
 
 
@@ -63,15 +66,8 @@ def measure(functions: dict[str, Any], args: tuple, repeats: int, together: Any)
     return {name: (1e3 * statistics.median(times[name]), compiling[name]) for name in functions}
 
 
-def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in {"points": 2000, "width": 40, "depth": 3, "repeats": 5}.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--activations", nargs="+", default=["tanh", "sin"])
-    options = parser.parse_args()
-    print(f"{description()}; {options.points} points, {options.depth} layers of {options.width}\n")
-    print("| activation | order | | ms | Jacobian, ms | compilation, s |\n|---|---|---|---|---|---|")
+def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+    """One for each activation, order and way."""
     points = jax.random.uniform(jax.random.key(1), (options.points, 2))
     for activation in (getattr(jnp, name) for name in options.activations):
         net = ng.MLP(2, 1, options.width, options.depth, activation=activation, key=jax.random.key(0))
@@ -79,12 +75,24 @@ def main() -> None:
         for k in (3, 4):
             at = {name: functools.partial(derivative, way, unravel, k) for name, way in WAYS.items()}
             values = {name: jax.vmap(f, (None, 0)) for name, f in at.items()}
-            rows = {name: jax.vmap(jax.grad(f), (None, 0)) for name, f in at.items()}
+            jacobians = {name: jax.vmap(jax.grad(f), (None, 0)) for name, f in at.items()}
             first = measure(values, (theta, points), options.repeats, contextlib.nullcontext())
-            second = measure(rows, (theta, points), options.repeats, products_together())
+            second = measure(jacobians, (theta, points), options.repeats, products_together())
             for name in WAYS:
-                row = f"{first[name][0]:.1f} | {second[name][0]:.0f} | {second[name][1]:.2f}"
-                print(f"| {activation.__name__} | {k} | {name} | {row} |", flush=True)
+                numbers = (f"{first[name][0]:.1f}", f"{second[name][0]:.0f}", f"{second[name][1]:.2f}")
+                yield (activation.__name__, str(k), name, *numbers)
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in {"points": 2000, "width": 40, "depth": 3, "repeats": 5}.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--activations", nargs="+", default=["tanh", "sin"])
+    tables.option(parser)
+    options = parser.parse_args()
+    print(f"{description()}; {options.points} points, {options.depth} layers of {options.width}\n")
+    tables.show(HEAD, rows(options), options.keep)
 
 
 if __name__ == "__main__":

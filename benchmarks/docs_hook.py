@@ -13,13 +13,13 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
 MADE = ROOT / "out" / "gallery"
-TABLES = ROOT / "out" / "pages"
+TABLES = ROOT / "out" / "pages" / "docs"
 MARKER = "<!-- gallery -->"
 
 
 def on_pre_build(config: Any) -> None:
     """In processes of their own: the gallery needs double precision."""
-    for words in (["benchmarks.gallery", "--draw", str(MADE)], ["benchmarks.pages", "--into", str(TABLES)]):
+    for words in (["benchmarks.gallery", "--draw", str(MADE)], ["benchmarks.pages", "--into", str(TABLES.parent)]):
         subprocess.run([sys.executable, "-m", *words], check=True, cwd=ROOT)
 
 

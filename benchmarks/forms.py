@@ -1,24 +1,29 @@
 """The forms of natural gradient descent side by side: what `ng.NGD` chooses by.
 
-    OPENBLAS_NUM_THREADS=1 python -m benchmarks.forms [--sizes 6:550 24:2200 …] [--steps 40]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.forms [--sizes 6:550 32:2200:30 …]
 
-3D Poisson, tanh networks of three hidden layers, a size is WIDTH:ROWS. Each form (`direct`: FullNGD, `rows`:
-NystromNGD, `kernel`: KernelNGD where rows are fewer than parameters) takes its steps from the same start, in turn.
-Seconds are the process' own on a CPU (all threads together), of the clock on a GPU, of stepping alone. `ms` is the mean
-of a step, `to X` the seconds until the relative H¹ error, looked at every five steps, is at most X: the largest error
-that one of the forms ends at, and ten times that.
+3D Poisson, tanh networks of three hidden layers, a size is WIDTH:ROWS or WIDTH:ROWS:STEPS. Each form (KernelNGD where
+rows are fewer than parameters) takes its steps, 40 of them, from the same start, in turn. Seconds are the process' own
+on a CPU (all threads together), of the clock on a GPU, of stepping alone. `ms` is the mean of a step, `to X` the
+seconds until the relative H¹ error, looked at every five steps, is at most X: the largest error that one of the forms
+ends at.
 """
 
 import argparse
 import time
+from collections.abc import Iterator
 
 import jax
 import numpy as np
 
 import natgrad as ng
+from benchmarks import tables
 from benchmarks.machine import description
 from benchmarks.step import poisson3d
+from benchmarks.tables import short
 
+FORMS = {"FullNGD": ng.FullNGD(), "NystromNGD": ng.NystromNGD(), "KernelNGD": ng.KernelNGD()}
+HEAD = ("p", "q", "X", *(cell for form in FORMS for cell in (f"`{form}()`: ms", "to X")))
 SIZES = (
     "6:550",
     "10:550",
@@ -58,27 +63,31 @@ class Form:
         return float("inf") if steps is None else sum(self.seconds[:steps])
 
 
-def compare(width: int, rows: int, steps: int) -> None:
-    """A line for each form at a size."""
+def compare(width: int, rows: int, steps: int = 40) -> tuple[str, ...]:
+    """The row of a size."""
     problem = poisson3d(rows * 10 // 11, width)
     p, q = problem.num_parameters, problem.num_rows
-    solvers = {"direct": ng.FullNGD(), "rows": ng.NystromNGD()} | ({"kernel": ng.KernelNGD()} if q < p else {})
-    forms = {name: Form(solver, problem) for name, solver in solvers.items()}
+    forms = {name: Form(solver, problem) for name, solver in FORMS.items() if name != "KernelNGD" or q < p}
     for _ in range(steps):
         for form in forms.values():
             form.take(problem)
     last = max(min(form.seen.values()) for form in forms.values())
-    for name, form in forms.items():
-        numbers = f"{1e3 * np.mean(form.seconds):9.1f} {form.reach(10 * last):9.2f} {form.reach(last):9.2f}"
-        print(f"{p:6d} {q:6d}  {name:7s} {numbers} {min(form.seen.values()):9.1e} {last:9.1e}", flush=True)
+    cells = [f"{p:,}", f"{q:,}", short(last)]
+    for form in (forms.get(name) for name in FORMS):
+        cells += [f"{1e3 * np.mean(form.seconds):,.0f}", f"{form.reach(last):.1f} s"] if form else ["", ""]
+    return tuple(cells)
+
+
+def rows(sizes: list[str]) -> Iterator[tuple[str, ...]]:
+    """One for each size."""
+    for size in sizes:
+        yield compare(*map(int, size.split(":")))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", nargs="+", default=SIZES, help="WIDTH:ROWS")
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--sizes", nargs="+", default=SIZES, help="WIDTH:ROWS or WIDTH:ROWS:STEPS")
+    tables.option(parser)
     options = parser.parse_args()
     print(description())
-    print(f"{'p':>6s} {'q':>6s}  {'form':7s} {'ms':>9s} {'to 10X':>9s} {'to X':>9s} {'end':>9s} {'X':>9s}")
-    for size in options.sizes:
-        compare(*map(int, size.split(":")), options.steps)
+    tables.show(HEAD, rows(options.sizes), options.keep)

@@ -17,11 +17,14 @@ import argparse
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-STRATEGIES = ("jacobian", "assembled", "batched", "linearized")
+from benchmarks import tables
+
+PAPER = {"jacobian": "pq", "assembled": "p² + pB", "batched": "pB", "linearized": "–"}
+STRATEGIES = tuple(PAPER)
 WIDTHS = (16, 24, 32, 48, 64)
 POINTS = (500, 1000, 2000, 4000, 8000)
 
@@ -76,19 +79,29 @@ def account(strategy: str, points: int, width: int, rank: int, batch: int) -> tu
     return p, problem.num_rows, (found.temp_size_in_bytes + found.output_size_in_bytes) / 1e6
 
 
-def table(rank: int, batch: int) -> None:
-    """Over p at a fixed q and over q at a fixed p, with the exponents of both."""
-    print(f"MB of temporaries and results, ℓ = {rank}, B = {batch}")
-    print("strategy     sizes (p, q): MB …; exponent in p | in q")
-    for strategy in STRATEGIES:
-        parts = []
+def table(rank: int, batch: int) -> Iterator[tuple[str, ...]]:
+    """Over p at a fixed q and over q at a fixed p, with the exponents of both; the head comes first."""
+    head = ["", "Table 1"]
+    for strategy, paper in PAPER.items():
+        cells = [f"`{strategy}`", paper]
         for over, sizes in (("p", [(POINTS[2], w) for w in WIDTHS]), ("q", [(n, WIDTHS[1]) for n in POINTS])):
             rows = [account(strategy, points, width, rank, batch) for points, width in sizes]
             x = [row["pq".index(over)] for row in rows]
             slope = np.polyfit(np.log(x), np.log([row[2] for row in rows]), 1)[0]
-            sizes = "  ".join(f"({p}, {q}): {mb:.1f}" for p, q, mb in rows)
-            parts.append(f"{sizes}; {over}^{slope:.2f}")
-        print(f"{strategy:12s} " + "\n             ".join(parts), flush=True)
+            cells[-1:-1] = [*(f"{mb:.1f}" for _, _, mb in rows), f"{slope:.2f}".replace("-0.00", "0.00")]
+            if strategy == next(iter(PAPER)):
+                head[-1:-1] = [f"over {over}: {x[0]:,}", *(f"{size:,}" for size in x[1:]), f"{over}^"]
+        if strategy == next(iter(PAPER)):
+            yield tuple(head)
+        yield tuple(cells)
+
+
+def peaks(flags: list[str], own: float) -> Iterator[tuple[str, ...]]:
+    """Each strategy's own, in a process each, and over the MB of the Jacobian."""
+    for strategy in STRATEGIES:
+        command = [sys.executable, "-m", "benchmarks.memory", "--strategy", strategy, *flags]
+        found = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        yield f"`{strategy}`", f"{found:.0f} MB", f"{found / own:.2g}"
 
 
 def planned(problem, solver) -> int:
@@ -163,13 +176,17 @@ if __name__ == "__main__":
     parser.add_argument("--step", choices=("nystrom", "rpcholesky"), help="a whole step of this optimizer")
     parser.add_argument("--memory", type=float, default=4e9, help="the budget of --step in bytes")
     parser.add_argument("--execute", action="store_true", help="run the step, and report the process' peak")
+    tables.option(parser)
     options = parser.parse_args()
     sizes = (options.points, options.width, options.rank, options.batch)
     if options.strategy:
         print(measure(options.strategy, *sizes))
         sys.exit()
     if options.table:
-        table(min(options.rank, 100), min(options.batch, 100))
+        rank, batch = min(options.rank, 100), min(options.batch, 100)
+        print(f"MB of temporaries and results, ℓ = {rank}, B = {batch}")
+        found = table(rank, batch)
+        tables.show(next(found), found, options.keep)
         sys.exit()
     if options.plans:
         plans()
@@ -179,9 +196,8 @@ if __name__ == "__main__":
         sys.exit()
     print(f"\npeak memory beyond the problem's own, B = {options.batch}, ℓ = {options.rank}")
     flags = [f"--{n}={v}" for n, v in zip(("points", "width", "rank", "batch"), sizes, strict=True)]
-    results = {}
-    for strategy in STRATEGIES:
-        command = [sys.executable, "-m", "benchmarks.memory", "--strategy", strategy, *flags]
-        results[strategy] = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        share = results[strategy] / results["jacobian"]
-        print(f"{strategy:12s} {results[strategy]:8.0f} MB   {share:5.2f} × jacobian", flush=True)
+    from benchmarks.step import poisson3d
+
+    problem = poisson3d(options.points, options.width)
+    own = 8 * problem.num_parameters * problem.num_rows / 1e6
+    tables.show(("strategy", "peak", f"of J's own {own:.0f} MB"), peaks(flags, own), options.keep)

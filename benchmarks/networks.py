@@ -19,6 +19,7 @@ the preset's options. A row has the relative L² error of each seed at the last 
 import argparse
 import importlib
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -26,7 +27,9 @@ import jax
 import jax.numpy as jnp
 
 import natgrad as ng
+from benchmarks import tables
 from benchmarks.machine import description
+from benchmarks.tables import short
 from natgrad import zoo
 from natgrad.experiment.config import keys
 
@@ -136,17 +139,9 @@ def problem(name: str, seed: int, make: Any) -> tuple[ng.Problem, dict[str, Any]
     return benchmark.problem(key, "small"), benchmark.preset("small").solver_options()
 
 
-def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("problems", nargs="*", default=PROBLEMS)
-    parser.add_argument("--networks", nargs="+", default=NETWORKS)
-    parser.add_argument("--seeds", default="0:3")
-    parser.add_argument("--steps", type=int, default=60)
-    options = parser.parse_args()
+def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+    """One for each problem and network."""
     seeds = range(*map(int, options.seeds.split(":")))
-    print(f"{description()}, {options.steps} steps\n")
-    print("| problem | network | p | relative L² errors | s |\n|---|---|---|---|---|")
     for name in options.problems:
         for kind in options.networks:
             start = time.process_time()
@@ -155,9 +150,24 @@ def main() -> None:
                 problems, ng.NystromNGD(**solvers[0]), options.steps, keys=[keys(seed).solver for seed in seeds],
                 evaluate_every=options.steps, progress=False,
             )  # fmt: skip
-            errors = " ".join(f"{solution.errors['l2']:.1e}" for solution in solutions)
+            errors = " ".join(short(solution.errors["l2"]) for solution in solutions)
             spent = time.process_time() - start
-            print(f"| {name} | {kind} | {problems[0].num_parameters} | {errors} | {spent:.0f} |", flush=True)
+            yield name, kind, str(problems[0].num_parameters), errors, f"{spent:.0f}"
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("problems", nargs="*", default=PROBLEMS)
+    parser.add_argument("--networks", nargs="+", default=NETWORKS)
+    parser.add_argument("--seeds", default="0:3")
+    parser.add_argument("--steps", type=int, default=60)
+    tables.option(parser)
+    options = parser.parse_args()
+    print(f"{description()}\n")
+    errors = f"relative L² errors after {options.steps} steps, a seed each"
+    head = ("problem", "network", "p", errors, "processor seconds of them all")
+    tables.show(head, rows(options), options.keep)
 
 
 if __name__ == "__main__":

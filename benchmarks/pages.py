@@ -1,6 +1,6 @@
 """The tables of the docs that come from results/: what the build of the docs shows, whatever the page says.
 
-    python -m benchmarks.pages                     # writes them into docs/
+    python -m benchmarks.pages                     # writes them into docs/ and the README
     python -m benchmarks.pages --into out/pages    # what the build of the docs does: whole pages, docs/ as it was
 
 A table stands between two lines, `<!-- NAME: made by MODULE -->` and `<!-- NAME: end -->`, or is found by its head.
@@ -8,10 +8,10 @@ A table stands between two lines, `<!-- NAME: made by MODULE -->` and `<!-- NAME
 
 import argparse
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
-from benchmarks import examples, presets, records
+from benchmarks import examples, presets, records, summaries, tables
 from benchmarks.keep import RESULTS
 from benchmarks.markers import filled
 from benchmarks.peers import case, dsgnar_runs
@@ -21,7 +21,7 @@ from benchmarks.published import default_table, published_table
 from natgrad.experiment.runs import find
 from natgrad.storage.files import write
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
 
 
 @cache
@@ -41,23 +41,35 @@ def of_packages() -> Mapping[str, str]:
     return {"packages": markdown(HEAD, rows(sorted(load(RESULTS / "packages.tar.xz"), key=order)))}
 
 
+OTHERS: Mapping[str, Callable[[str], str]] = {
+    **{f"docs/{name}": made for name, made in presets.PAGES.items()},
+    "docs/records.md": lambda text: dsgnar_runs.page(records.page(text)),
+    "docs/geometry.md": examples.page("plate", "stl", "parametric"),
+    "docs/inverse.md": examples.page("noise", "coverage"),
+    "docs/performance.md": lambda text: filled(text, "benchmarks.published", of_published()),
+    "docs/peers.md": lambda text: filled(text, "benchmarks.peers.run", of_packages()),
+}
+
+
+def page(name: str, text: str) -> str:
+    """A page with all of its tables."""
+    text = OTHERS[name](text) if name in OTHERS else text
+    return tables.filled_page(name, summaries.filled_page(name, text))
+
+
+#: What makes a page of its text, by its path in the repository.
 PAGES: Mapping[str, Callable[[str], str]] = {
-    **presets.PAGES,
-    "records.md": lambda text: dsgnar_runs.page(records.page(text)),
-    "geometry.md": examples.page("plate", "stl", "parametric"),
-    "inverse.md": examples.page("noise", "coverage"),
-    "performance.md": lambda text: filled(text, "benchmarks.published", of_published()),
-    "peers.md": lambda text: filled(text, "benchmarks.peers.run", of_packages()),
+    name: partial(page, name) for name in sorted({*OTHERS, *summaries.PAGES, *tables.pages()})
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--into", type=Path, default=DOCS, metavar="DIR")
+    parser.add_argument("--into", type=Path, default=ROOT, metavar="DIR")
     into = parser.parse_args().into
-    into.mkdir(parents=True, exist_ok=True)
+    (into / "docs").mkdir(parents=True, exist_ok=True)
     for name, made in PAGES.items():
-        write(into / name, made((DOCS / name).read_text()))
+        write(into / name, made((ROOT / name).read_text()))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Points that stay, fresh ones at every step, and adaptive ones: the same numbers of points and steps.
 
-    python -m benchmarks.points                                    # the table of docs/points.md
+    python -m benchmarks.points                                    # docs/points.md has a part of it
     python -m benchmarks.points --problems burgers --ways fixed adaptive --seeds 1
 
 All points of a problem move, or none. Printed are, for all seeds, the relative L² errors and the losses after the last
@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import natgrad as ng
+from benchmarks import tables
+from benchmarks.tables import short
 from natgrad.zoo import _reference, _shock, burgers
 
 WAYS = {
@@ -116,6 +118,7 @@ PROBLEMS = {
     "energy": (energy, 40),
 }
 
+HEAD = ("problem", "points", "relative L² errors", "losses", "warned", "processor s")
 POSSIBLE = {"burgers, layered": ("fixed",), "energy": ("fixed", "fresh")}
 
 
@@ -128,21 +131,26 @@ def measure(problem, way, seeds):
     return ng.solve_many(problems, solver, steps, evaluate_every=steps, progress=False), time.process_time() - started
 
 
+def rows(args):
+    """One for each problem and way."""
+    for problem in args.problems:
+        for way in [way for way in args.ways if way in POSSIBLE.get(problem, WAYS)]:
+            solutions, seconds = measure(problem, way, args.seeds)
+            errors = " · ".join(short(s.errors["l2"]) for s in solutions)
+            losses = " · ".join(short(s.loss, 0) for s in solutions)
+            warned = sum("exhausted" in sentence for s in solutions for sentence in s.diagnosis)
+            yield problem, way, errors, losses, str(warned), f"{seconds:.0f}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--seeds", type=int, default=3)
+    tables.option(parser)
     args = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    print("| problem | points | relative L² errors | losses | warned | processor s |\n|---|---|---|---|---|---|")
-    for problem in args.problems:
-        for way in [way for way in args.ways if way in POSSIBLE.get(problem, WAYS)]:
-            solutions, seconds = measure(problem, way, args.seeds)
-            errors = " · ".join(f"{s.errors['l2']:.1e}" for s in solutions)
-            losses = " · ".join(f"{s.loss:.0e}" for s in solutions)
-            warned = sum("exhausted" in sentence for s in solutions for sentence in s.diagnosis)
-            print(f"| {problem} | {way} | {errors} | {losses} | {warned} | {seconds:.0f} |", flush=True)
+    tables.show(HEAD, rows(args), args.keep)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.peers.table import TARGETS
+from benchmarks.tables import short
 from natgrad.experiment.plots import COLORS
 from natgrad.experiment.runs import Run, find
 
@@ -39,11 +40,6 @@ def at(run: Run, step: float) -> float:
     """The last error evaluated up to a step."""
     steps, errors = run.series("h1")
     return float(errors[np.searchsorted(steps, step, side="right") - 1])
-
-
-def short(error: float, digits: int = 1) -> str:
-    """1.6e-6 for 1.6e-06."""
-    return f"{error:.{digits}e}".replace("e-0", "e-")
 
 
 def cell(runs: list[Run]) -> str:

@@ -14,13 +14,14 @@ or the value alone; and what the row's share of the kernel AAᵀ costs.
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import natgrad as ng
+from benchmarks import tables
 from benchmarks.machine import description
 from benchmarks.step import poisson3d
 from natgrad.linalg import gaussian
@@ -30,12 +31,14 @@ POINTS = (250, 400, 700, 1200, 2000)
 RANKS = (25, 50, 100, 200, 400)
 WIDTH, COUNT, RANK, BATCH = 24, 500, 100, 100  # where the other two are held
 DIMENSIONS, HIDDEN, DIRECTIONS = (5, 10, 25, 50, 100), (768, 768, 512, 512), 10
-PAPER = {  # exponents of the leading term: set-up in p, q; product in p, q, ℓ
-    "jacobian": ("1 1", "1 1 1"),
-    "batched": ("- -", "1 1 1"),
-    "linearized": ("- -", "1 1 1"),
-    "assembled": ("2 1", "2 0 1"),
+PAPER = {  # the leading terms: set-up; product
+    "jacobian": "O(q [FP]); O(pqℓ)",
+    "batched": "–; O(q [FP] + pqℓ)",
+    "linearized": "not in it; O(ℓq [FP])",
+    "assembled": "O(q [FP] + p²q); O(p²ℓ)",
 }
+HEAD = ("strategy", "set-up: p", "q", "product: p", "q", "ℓ", "Table 1")
+LAPLACIAN = ("d", "exact", "ten directions", "value", "share of K")
 
 
 def seconds(f: Callable, *args) -> float:
@@ -70,10 +73,8 @@ def estimate(u: Callable, x: jax.Array) -> jax.Array:
     return jnp.mean(jax.vmap(second)(jax.random.rademacher(jax.random.key(0), (DIRECTIONS, x.size), x.dtype)))
 
 
-def laplacian(count: int = 32, rows: int = 150) -> None:
-    """Milliseconds a row, over the number of dimensions."""
-    print(f"{description()}; hidden layers {HIDDEN}; ms a row")
-    print(f"{'d':>4s} {'exact':>8s} {f'{DIRECTIONS} signs':>9s} {'value':>8s} {f'AAᵀ of {rows}':>11s}")
+def laplacian(count: int = 32, rows: int = 150) -> Iterator[tuple[str, ...]]:
+    """Milliseconds a row of the Jacobian, over the number of dimensions, and of its share of AAᵀ."""
     for dim in DIMENSIONS:
         cube, times = ng.Box([0] * dim, [1] * dim), []
         for residual in (ng.laplacian, estimate, lambda u, x: u(x)):
@@ -82,18 +83,15 @@ def laplacian(count: int = 32, rows: int = 150) -> None:
             build = jax.jit(lambda problem: ng.gramian(problem, strategy="jacobian"))
             times.append(seconds(build, problem) / count)
         kernel = seconds(jax.jit(lambda G: G.kernel()), build(problem)) / count**2 * rows
-        exact, signs, value, kernel = (1e3 * t for t in (*times, kernel))
-        print(f"{dim:4d} {exact:8.1f} {signs:9.1f} {value:8.1f} {kernel:11.1f}", flush=True)
+        yield str(dim), *(f"{1e3 * t:.1f}" for t in (*times, kernel))
 
 
 def exponent(x: list[float], y: list[float]) -> str:
-    return f"{np.polyfit(np.log(x), np.log(y), 1)[0]:.2f}" if min(y) > 0 else "-"
+    return f"{np.polyfit(np.log(x), np.log(y), 1)[0]:.2f}" if min(y) > 0 else "–"
 
 
-def main(factor: int, wide: int) -> None:
-    """The table."""
-    print(f"{description()}; three hidden layers; else width {wide * WIDTH}, {factor * COUNT} points, ℓ = {RANK}")
-    print(f"{'strategy':11s} {'set-up: p':>10s} {'q':>5s}   {'product: p':>10s} {'q':>5s} {'ℓ':>5s}   paper")
+def strategies(factor: int, wide: int) -> Iterator[tuple[str, ...]]:
+    """Exponents of set-up in p and q, and of the product in p, q and ℓ, a row a strategy."""
     for strategy, paper in PAPER.items():
         over_p = [cost(strategy, wide * width, factor * COUNT, RANK) for width in WIDTHS]
         over_q = [cost(strategy, wide * WIDTH, factor * points, RANK) for points in POINTS]
@@ -106,11 +104,7 @@ def main(factor: int, wide: int) -> None:
             exponent(q, column(over_q, 3)),
             exponent(list(RANKS), column(over_rank, 3)),
         )
-        print(
-            f"{strategy:11s} {setup[0]:>10s} {setup[1]:>5s}   "
-            f"{product[0]:>10s} {product[1]:>5s} {product[2]:>5s}   {paper[0]} | {paper[1]}",
-            flush=True,
-        )
+        yield f"`{strategy}`", *setup, *product, paper
 
 
 if __name__ == "__main__":
@@ -118,8 +112,12 @@ if __name__ == "__main__":
     parser.add_argument("--points", type=int, default=1, help="multiplies the numbers of points")
     parser.add_argument("--widths", type=int, default=1, help="multiplies the widths")
     parser.add_argument("--laplacian", action="store_true", help="the cost of rows in d dimensions instead")
+    tables.option(parser)
     options = parser.parse_args()
+    factor, wide = options.points, options.widths
     if options.laplacian:
-        laplacian()
+        print(f"{description()}; hidden layers {HIDDEN}; ms a row")
+        tables.show(LAPLACIAN, laplacian(), options.keep)
     else:
-        main(options.points, options.widths)
+        print(f"{description()}; three hidden layers; else width {wide * WIDTH}, {factor * COUNT} points, ℓ = {RANK}")
+        tables.show(HEAD, strategies(factor, wide), options.keep)

@@ -1,15 +1,15 @@
 """Low-rank approximations of a Gramian side by side: time, error in the trace norm, and what they are worth to pCG.
 
-    python -m benchmarks.sketches [--points 1000] [--width 24] [--warmup 30] [--ranks 200 400 600]
+    python -m benchmarks.sketches [--of synthetic] [--points 1000] [--width 24] [--warmup 30] [--ranks 200 400 600]
 
-G is that of 3D Poisson after some steps of training, and a synthetic one: AᵀA with singular values of A falling off
+G is that of 3D Poisson after some steps of training, or a synthetic one: AᵀA with singular values of A falling off
 geometrically over `--decay` decades, in random orthonormal bases. The Nyström approximations Ĝ = FFᵀ are made as
 `Gramian.factor` does, from a test matrix Ω of sparse signs, of Gaussian numbers, or of columns of the identity drawn by
 the diagonal or uniformly; RPCholesky draws its columns one at a time or in blocks, and F is made of its pivots in the
-same way. `error` is tr(G − Ĝ)/tr G, `best` that of the ℓ largest
-eigenvalues, and the last columns are the iterations of pCG on (G + μI) x = ∇L with that preconditioner to a relative
-residual of 1e-10, at most 500, for μ = γ·eps·λ₁. Times are of the approximation alone, compiled, the least of three; on
-a CPU by the process' own clock.
+same way. `error` is tr(G − Ĝ)/tr G, at best that of the ℓ largest eigenvalues, and a dash below its round-off; `pCG`
+are the iterations on (G + μI) x = ∇L with that preconditioner to a relative residual of 1e-10, at most 500, for
+μ = γ·eps·λ₁ with both γ. Times are of the approximation alone, compiled, the least of three; on a CPU by the process'
+own clock.
 """
 
 import argparse
@@ -20,9 +20,11 @@ import jax.numpy as jnp
 from jax import Array
 
 import natgrad as ng
+from benchmarks import tables
 from benchmarks.machine import description
 from benchmarks.scaling import seconds
 from benchmarks.step import poisson3d
+from benchmarks.tables import short
 from natgrad.linalg import (
     DenseTest,
     TestMatrix,
@@ -42,6 +44,7 @@ from natgrad.linalg import (
 GAMMAS = (0.1, 10.0)
 BLOCK = 50
 LIMIT = 500
+ROUND_OFF = 1e-14  # of the error, a difference of traces
 
 
 def trained(points: int, width: int, steps: int) -> tuple[Array, Array]:
@@ -92,25 +95,24 @@ def iterations(A: Array, b: Array, F: Array, mu: Array) -> Array:
     return pcg(lambda v: (A @ v) @ A + mu * v, b, preconditioner=inverse, tol=1e-10, maxiter=LIMIT).iterations
 
 
-def table(A: Array, b: Array, ranks: list[int]) -> None:
-    """All sketches at all ranks."""
+def table(A: Array, b: Array, ranks: list[int]) -> Iterator[tuple[str, ...]]:
+    """A sketch a row, its milliseconds, error and iterations at all ranks; what else there is to know comes first."""
     rows, size = A.shape
     squares = jnp.linalg.svd(A, compute_uv=False) ** 2
     mus = [gamma * jnp.finfo(A.dtype).eps * squares[0] for gamma in GAMMAS]
     above = ", ".join(f"{int(jnp.sum(squares > mu))} (γ = {g:g})" for g, mu in zip(GAMMAS, mus, strict=True))
-    print(f"p = {size}, q = {rows}; eigenvalues above μ: {above}")
-    print(f"{'':26s} {'ℓ':>4s} {'ms':>8s} {'error':>9s} {'best':>9s}" + "".join(f"{f'γ = {g:g}':>9s}" for g in GAMMAS))
-    for rank in ranks:
-        best = jnp.sum(squares[rank:]) / jnp.sum(squares)
-        for name, sketch in sketches(rank):
-            run = jax.jit(sketch)
-            key = jax.random.key(1)
+    best = ", ".join(f"{short(float(jnp.sum(squares[rank:]) / jnp.sum(squares)))} (ℓ = {rank})" for rank in ranks)
+    print(f"p = {size}, q = {rows}; eigenvalues above μ: {above}; at best: {best}")
+    for variants in zip(*(sketches(rank) for rank in ranks), strict=True):
+        cells = [variants[0][0]]
+        for _, sketch in variants:
+            run, key = jax.jit(sketch), jax.random.key(1)
             F = run(A, key)
-            error = 1 - jnp.sum(F**2) / jnp.sum(squares)
-            milliseconds = 1e3 * seconds(run, A, key)
+            error = float(1 - jnp.sum(F**2) / jnp.sum(squares))
             counts = [int(iterations(A, b, F, mu)) for mu in mus]
-            shown = "".join(f"{'> ' if n >= LIMIT else ''}{n}".rjust(9) for n in counts)
-            print(f"{name:26s} {rank:4d} {milliseconds:8.1f} {error:9.1e} {best:9.1e}{shown}", flush=True)
+            shown = ", ".join(f">{n}" if n >= LIMIT else str(n) for n in counts)
+            cells += [f"{1e3 * seconds(run, A, key):.0f}", short(error) if error > ROUND_OFF else "–", shown]
+        yield tuple(cells)
 
 
 if __name__ == "__main__":
@@ -120,10 +122,12 @@ if __name__ == "__main__":
     parser.add_argument("--warmup", type=int, default=30, help="steps of training before G is taken")
     parser.add_argument("--decay", type=float, default=15.0, help="decades the synthetic singular values fall by")
     parser.add_argument("--ranks", type=int, nargs="+", default=[200, 400, 600])
+    parser.add_argument("--of", choices=("poisson", "synthetic"), default="poisson", help="the Gramian")
+    tables.option(parser)
     options = parser.parse_args()
     print(description())
-    print(f"\nPoisson 3D after {options.warmup} steps")
     A, b = trained(options.points, options.width, options.warmup)
-    table(A, b, options.ranks)
-    print(f"\nsynthetic, singular values over {options.decay:g} decades")
-    table(*synthetic(*A.shape, options.decay), options.ranks)
+    if options.of == "synthetic":
+        A, b = synthetic(*A.shape, options.decay)
+    head = [cell for rank in options.ranks for cell in (f"ℓ = {rank}: ms", "error", "pCG")]
+    tables.show(["", *head], table(A, b, options.ranks), options.keep)

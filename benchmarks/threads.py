@@ -22,12 +22,25 @@ import jax.numpy as jnp
 import numpy as np
 
 import natgrad as ng
+from benchmarks import tables
 from benchmarks.compile import build
 from benchmarks.machine import description
+from benchmarks.tables import brief
 from natgrad import zoo
 from natgrad.backend import blas
 
 BUSY = (0, 1, 2)
+HEAD = ("", "p", "none", "one", "two", "two : none")
+LABELS = {
+    "NystromNGD": "`NystromNGD(max_rank=200)`, 2D Poisson",
+    "RPCholNGD": "`RPCholNGD(max_rank=200)`, 2D Poisson",
+    "FullNGD": "`FullNGD()`, 2D Poisson",
+    "deepritz2d": "deepritz2d, preset `small`, `NystromNGD(max_rank=300)`",
+    "drt2d": "drt2d, preset `small`, `NystromNGD(max_rank=300)`",
+}
+ORDERS_HEAD = (
+    "order", "one thread: idle", "one busy", "two busy", "all threads: idle", "one busy", "two busy",
+)  # fmt: skip
 ORDERS = (100, 200, 500, 1000, 2000, 3000)
 
 
@@ -57,18 +70,34 @@ def cases() -> dict[str, tuple[Callable[[], Any], Any]]:
     }
 
 
-def measure(runs: dict[str, Callable[[], float]], repeats: int) -> None:
-    """A line for each run: seconds beside none, one and two processes, and the ratio of the last and the first."""
+def measure(runs: dict[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
+    """Medians of the seconds of each run beside none, one and two processes; the spread goes to the other output."""
+    medians = {}
     for name, run in runs.items():
         times: dict[int, list[float]] = {count: [] for count in BUSY}
         for _ in range(repeats):
             for count in BUSY:
                 with beside(count):
                     times[count].append(run())
-        medians = [statistics.median(times[count]) for count in BUSY]
+        medians[name] = [statistics.median(times[count]) for count in BUSY]
         spread = "  ".join(f"{min(times[c]):.3g}–{max(times[c]):.3g}" for c in BUSY)
-        seconds = "".join(f"{median:10.4g}" for median in medians)
-        print(f"{name:<28}{seconds}{medians[-1] / medians[0]:8.1f}  ({spread})", flush=True)
+        print(f"{name}: from least to most {spread}", file=sys.stderr, flush=True)
+    return medians
+
+
+def steps_rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+    """One for each case, and with `--before` another."""
+    for name in options.only.split(",") if options.only else cases():
+        for words, seconds in measure(steps(name, options.steps, options.before), options.repeats).items():
+            label, _, p = words.partition(", p = ")
+            yield label, p, *map(brief, seconds), f"{seconds[-1] / seconds[0]:.1f}"
+
+
+def order_rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+    """One for each order, in milliseconds."""
+    for order in ORDERS:
+        found = measure(factorization(order), options.repeats)
+        yield f"{order:,}", *(brief(1e3 * number) for seconds in found.values() for number in seconds)
 
 
 def steps(name: str, count: int, before: bool) -> dict[str, Callable[[], float]]:
@@ -85,8 +114,8 @@ def steps(name: str, count: int, before: bool) -> dict[str, Callable[[], float]]
         finally:
             blas.one_thread = now
 
-    sizes = f"{name}, p = {problem.num_parameters}"
-    return {sizes: run, "  as many threads as LAPACK": as_before} if before else {sizes: run}
+    sizes = f"{LABELS[name]}, p = {problem.num_parameters}"
+    return {sizes: run, "as many threads as LAPACK takes": as_before} if before else {sizes: run}
 
 
 def factorization(order: int) -> dict[str, Callable[[], float]]:
@@ -115,16 +144,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="some of the cases, divided by commas")
     parser.add_argument("--before", action="store_true", help="also with as many threads as LAPACK takes by itself")
     parser.add_argument("--orders", action="store_true", help="Cholesky factorizations alone")
+    tables.option(parser)
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     print(description())
-    print(f"{'seconds beside':<28}{'none':>10}{'one':>10}{'two':>10}{'ratio':>8}  (least and most)", flush=True)
     if options.orders:
-        for order in ORDERS:
-            measure(factorization(order), options.repeats)
-        return
-    for name in options.only.split(",") if options.only else cases():
-        measure(steps(name, options.steps, options.before), options.repeats)
+        tables.show(ORDERS_HEAD, order_rows(options), options.keep)
+    else:
+        tables.show(HEAD, steps_rows(options), options.keep)
 
 
 if __name__ == "__main__":

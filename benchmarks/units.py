@@ -7,7 +7,8 @@ v(y) = U u(y/s), s the unit of length (time stays), the equation for v is that f
 residual at y is U times that of the problem, of v pulled back, at y/s. Networks are those of the problem, "plain" (u
 and lengths as they are) or "normalized", by `ng.Normalized` with scale U on the box of the problem; for other lengths
 normalized alone, so that the row with lengths × 1 is what to compare with. Errors are those of u, in the problem's own
-units and norm, after the preset's steps N and after 1.5 N; medians over the seeds.
+units and norm, after the preset's steps N and after 1.5 N; medians over the seeds. A second table has the errors after
+N alone as docs/units.md shows them, or with `--later` the worst ones after 1.5 N.
 
 A process runs one case; `--out` keeps what is done, and a run with the same file goes on.
 """
@@ -24,8 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import natgrad as ng
+from benchmarks import tables
 from benchmarks.cases import run_all
 from benchmarks.machine import description
+from benchmarks.tables import short
 from natgrad import zoo
 from natgrad.experiment.config import keys
 from natgrad.zoo import _reference
@@ -35,6 +38,10 @@ from natgrad.zoo.burgers import equation
 
 PROBLEMS = {"poisson3d": (1, 1, 1), "heat3d": (0, 1, 1, 1), "kovasznay": (1, 1), "burgers": (0, 1)}  # 1 is a length
 SIZES, LENGTHS = (1e-3, 1.0, 30.0, 1e3), (0.01, 100.0)
+COLUMNS = {  # of the tables of docs/units.md
+    "u × 0.001": (1e-3, 1.0), "u": (1.0, 1.0), "u × 30": (30.0, 1.0), "u × 1000": (1e3, 1.0),
+    "lengths × 0.01": (1.0, 0.01), "lengths × 100": (1.0, 100.0),
+}  # fmt: skip
 SOLVER = "ng.NystromNGD(**options)"
 ALONE = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
 
@@ -157,6 +164,22 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def compact(results: list[dict[str, Any]], later: bool) -> Iterator[tuple[str, ...]]:
+    """A row a problem and network: the median error after N steps, or the worst one after 1.5 N."""
+    key, choose = ("later", np.max) if later else ("error", np.median)
+    labels = {"normalized": ", `Normalized`", "plain": ", bare MLP"}
+    alone = len({r["network"] for r in results}) == 1
+    for name, network in ((name, network) for name in PROBLEMS for network in labels):
+        mine = [r for r in results if (r["problem"], r["network"]) == (name, network)]
+        cells = []
+        for size, length in COLUMNS.values():
+            found = [r for r in mine if (r["size"], r["length"]) == (size, length)]
+            good = [np.inf if r[key] is None else r[key] for r in found if "error" in r]
+            cells.append(short(float(choose(good))) if good else "failed" if found else "")
+        if mine:
+            yield name if alone else name + labels[network], *cells
+
+
 def main() -> None:
     """Runs all cases that are not done yet, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -167,7 +190,9 @@ def main() -> None:
     parser.add_argument("--solver", default=SOLVER, help=f"an expression in ng and options (default: {SOLVER})")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time, a core each")
     parser.add_argument("--out", type=Path, default=None, help="a file for the results, and to go on from")
+    parser.add_argument("--later", action="store_true", help="the second table: the worst errors after 1.5 N")
     parser.add_argument("--case", type=json.loads, default=None, help=argparse.SUPPRESS)
+    tables.option(parser)
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     if options.case is not None:
@@ -182,8 +207,8 @@ def main() -> None:
         for seed in seeds
     ]
     results = run_all("benchmarks.units", cases, options.jobs, options.out, ALONE)
-    print(f"{options.solver}; {description()}")
-    print(table(results))
+    print(f"{options.solver}; {description()}\n{table(results)}\n")
+    tables.show(("", *COLUMNS), compact(results, options.later), options.keep)
 
 
 if __name__ == "__main__":

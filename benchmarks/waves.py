@@ -15,12 +15,15 @@ Poisson's equation −Δu = f in (−1, 1)², u given on the boundary, about 400
 
 import argparse
 import time
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 
 import natgrad as ng
+from benchmarks import tables
 from benchmarks.machine import description
+from benchmarks.tables import short
 
 SQUARE = ng.Box([-1, -1], [1, 1])
 UP_TO = 14.0
@@ -37,6 +40,7 @@ SOLUTIONS = {
     "chirp": lambda x: jnp.sin(5 * x[0] * x[1] + 3 * x[0] ** 2),
     "front": lambda x: jnp.tanh(6 * (x[0] + x[1] / 2)),
 }
+HEAD = ("solution", "network", "p", "relative L² errors", "processor seconds")
 NETWORKS = {
     "waves": lambda key: ng.Waves(2, 1, 100, up_to=UP_TO, key=key),
     "sin:1": lambda key: ng.MLP(2, 1, 100, 1, activation=jnp.sin, frequency=UP_TO / 2, key=key),
@@ -60,6 +64,19 @@ def problem(solution: str, network: str, seed: int) -> ng.LeastSquares:
     )
 
 
+def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+    """One for each solution and network."""
+    for name in options.solutions:
+        for kind in options.networks:
+            start, errors = time.process_time(), []
+            for seed in range(*map(int, options.seeds.split(":"))):
+                case = problem(name, kind, seed)
+                solved = ng.solve(case, ng.Polish(), options.steps, evaluate_every=options.steps, progress=False)
+                errors.append(short(solved.errors["l2"]))
+            spent = time.process_time() - start
+            yield name, kind, str(case.num_parameters), " ".join(errors), f"{spent:.0f}"
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -67,18 +84,10 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS))
     parser.add_argument("--seeds", default="0:2")
     parser.add_argument("--steps", type=int, default=30)
+    tables.option(parser)
     options = parser.parse_args()
     print(f"{description()}, {options.steps} steps\n")
-    print("| solution | network | p | relative L² errors | s |\n|---|---|---|---|---|")
-    for name in options.solutions:
-        for kind in options.networks:
-            start, errors = time.process_time(), []
-            for seed in range(*map(int, options.seeds.split(":"))):
-                case = problem(name, kind, seed)
-                solved = ng.solve(case, ng.Polish(), options.steps, evaluate_every=options.steps, progress=False)
-                errors.append(f"{solved.errors['l2']:.1e}")
-            spent = time.process_time() - start
-            print(f"| {name} | {kind} | {case.num_parameters} | {' '.join(errors)} | {spent:.0f} |", flush=True)
+    tables.show(HEAD, rows(options), options.keep)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,19 @@ import pytest
 from benchmarks import units
 
 
+def test_the_table_of_the_page_has_a_row_a_problem_and_network():
+    case = {"problem": "heat3d", "size": 1.0, "length": 1.0}
+    results = [{**case, "network": "plain", "seed": seed, "error": error, "later": None if seed else 2.0}
+               for seed, error in enumerate((1.0, 3e-3, 2e-5))]  # fmt: skip
+    results.append({**case, "network": "normalized", "length": 100.0, "seed": 0, "status": "failed: ?"})
+    rows = list(units.compact(results, later=False))
+    assert rows == [
+        ("heat3d, `Normalized`", "", "", "", "", "", "failed"),
+        ("heat3d, bare MLP", "", "3.0e-3", *[""] * 4),
+    ]
+    assert list(units.compact(results[:1], later=True)) == [("heat3d", "", "2.0", *[""] * 4)]
+
+
 @pytest.mark.parametrize("name", units.PROBLEMS)
 def test_a_normalized_problem_has_the_same_loss_in_all_units(name):
     """Up to the square of the size of u and the unit of the points' measure; and errors are known."""
