@@ -38,7 +38,8 @@ def start_values(x):
 
 
 def begin(z):
-    return start_values(z[1:])
+    rest = jnp.array([1, 0], z.dtype)
+    return rest + jnp.exp(-100 * z[0]) * (start_values(z[1:]) - rest)
 
 
 def evolution(

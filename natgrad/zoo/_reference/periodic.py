@@ -100,7 +100,7 @@ def _allen_cahn_standard(diffusion: float, reaction: float) -> Equation:
 @cache
 def ginzburg_landau(end: float = 1.0, finer: bool = False) -> Series:
     """A_t = 0.004 ΔA + 10 A − (10 + 15i) A |A|² in (−1, 1)², A(0, x, y) = (10y + 10ix) exp(−25 (x² + y²)): (Re, Im)."""
-    return _series("ginzburg_landau", {}, modes=108, panel=1 / 4, nodes=36, step=4e-3, end=end, finer=finer)
+    return _series("ginzburg_landau", {}, modes=108, panel=1 / 4, nodes=36, step=2e-3, end=end, finer=finer)
 
 
 def _ginzburg_landau() -> Equation:
@@ -126,7 +126,7 @@ def gray_scott(end: float = 2.0, finer: bool = False) -> Series:
     On the boundary the derivatives of the initial values jump, by 3e-3. They do not after t = 0, but at t < 0.001 the
     series is less accurate, by 1e-6 at t = 0.
     """
-    sizes: dict[str, Any] = {"modes": 84, "first": 2e-3, "panel": 0.256, "nodes": 20, "step": 2.5e-4, "settled": 2e-3}
+    sizes: dict[str, Any] = {"modes": 84, "first": 2e-3, "panel": 0.256, "nodes": 32, "step": 2.5e-4, "settled": 2e-3}
     return _series("gray_scott", {}, **sizes, end=end, finer=finer)
 
 
