@@ -1,9 +1,11 @@
 """Several seeds of a problem at once against one after the other.
 
     python -m benchmarks.seeds [--problems poisson3d burgers] [--preset small] [--seeds 10] [--steps N] [--rounds 1]
+                              [--optimizer auto]
 
 Each seed has its own network, points and solver key, as `natgrad run` gives them. `ng.solve_many(at_once=True)` and
-`at_once=False` take the same steps from the same start, in turn so many `rounds`, with the preset's solver. `ms/step`
+`at_once=False` take the same steps from the same start, in turn so many `rounds`, with `ng.NGD()` or with
+the preset's `ng.NystromNGD`. `ms/step`
 is what a step of all seeds takes (the sum over the seeds where they go one after the other), without compilation;
 `ratio` is the second over the first. `error` is the largest over the seeds of the final relative error in the
 problem's norm. The header says device and versions.
@@ -20,13 +22,14 @@ from natgrad import zoo
 from natgrad.experiment.config import keys
 
 
-def both(name: str, preset: str, seeds: int, steps: int | None, rounds: int) -> None:
+def both(name: str, preset: str, seeds: int, steps: int | None, rounds: int, optimizer: str) -> None:
     """A line for a problem."""
     benchmark = zoo.get(name)
     size = benchmark.preset(preset)
     drawn = [keys(seed) for seed in range(seeds)]
     problems = [benchmark.problem(key.problem, preset) for key in drawn]
-    solver, steps = ng.NystromNGD(**size.solver_options()), steps or size.steps["ngd"]
+    solver = ng.NGD() if optimizer == "auto" else ng.NystromNGD(**size.solver_options())
+    steps = steps or size.steps["ngd"]
     seconds: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(rounds):
         for at_once in (True, False):
@@ -53,9 +56,10 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--optimizer", choices=("auto", "nystrom"), default="auto")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     print(f"{jax.devices()[0].device_kind}, Python {platform.python_version()}, jax {jax.__version__}, float64")
     print(f"{'problem':16s} {'form':8s} {'seeds':>5s} {'steps':>5s} {'ms/step':>10s} {'compile s':>9s} {'error':>10s}")
     for name in options.problems:
-        both(name, options.preset, options.seeds, options.steps, options.rounds)
+        both(name, options.preset, options.seeds, options.steps, options.rounds, options.optimizer)

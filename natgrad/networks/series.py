@@ -28,6 +28,9 @@ class FourierSeries(eqx.Module):
     without a period, with `depth` hidden layers of `width`; see there for `activation` and `frequency`. Its inputs
     should be of order one: put `Normalized` around it, and the periods are those in [−1, 1].
 
+    With a `knee` K, wave k is 1/(1 + (k/K)⁴) high, so that a derivative of high order does not leave all but the
+    shortest waves to the damping.
+
     >>> from natgrad.networks import num_parameters
     >>> u = FourierSeries((None, 2.0), modes=40, width=10, key=jax.random.key(0))  # (t, x), periodic in x
     >>> u(jnp.ones(2)), num_parameters(u)  # 2·10 of the hidden layer, 81·11 of the coefficients
@@ -38,6 +41,7 @@ class FourierSeries(eqx.Module):
     periods: tuple[float | None, ...] = eqx.field(static=True)
     modes: tuple[int | None, ...] = eqx.field(static=True)
     out_size: int = eqx.field(static=True)
+    knee: float | None = eqx.field(static=True)
 
     @checked
     def __init__(
@@ -50,12 +54,13 @@ class FourierSeries(eqx.Module):
         out_size: Count = 1,
         activation: Function = jnp.sin,
         frequency: Positive | None = None,
+        knee: Positive | None = None,
         key: PRNGKeyArray,
         dtype=None,
     ):
         self.periods = tuple(None if period is None else float(period) for period in periods)
         self.modes = each_period(periods, modes, "modes")
-        self.out_size = int(out_size)
+        self.out_size, self.knee = int(out_size), knee
         others = self.periods.count(None)
         if others in (0, len(self.periods)):
             raise ValueError(
@@ -92,7 +97,9 @@ class FourierSeries(eqx.Module):
         made = jnp.ones(1, x.dtype)
         for i, (period, modes) in enumerate(zip(self.periods, self.modes, strict=True)):
             if period is not None and modes is not None:
-                phase = x[i] * (2 * np.pi / period * np.arange(1, modes + 1)).astype(x.dtype)
-                waves = jnp.concatenate([jnp.ones(1, x.dtype), jnp.cos(phase), jnp.sin(phase)])
+                k = np.arange(1, modes + 1)
+                high = np.ones(modes) if self.knee is None else 1 / (1 + (k / self.knee) ** 4)
+                phase, high = x[i] * (2 * np.pi / period * k).astype(x.dtype), high.astype(x.dtype)
+                waves = jnp.concatenate([jnp.ones(1, x.dtype), high * jnp.cos(phase), high * jnp.sin(phase)])
                 made = (made[:, None] * waves).reshape(-1)
         return made

@@ -24,8 +24,9 @@ def sines(key, space: Box, out_size: int, width: int, depth: int, harmonics: int
 def series(key, space: Box, out_size: int, width: int, depth: int, harmonics: int, frequency: float) -> Normalized:
     """A Fourier series with `harmonics` waves in each coordinate of the box; its coefficients are a network of t."""
     net = FourierSeries(
-        (None, *[2.0] * space.dim), harmonics, width, depth, out_size=out_size, frequency=frequency, key=key
-    )
+        (None, *[2.0] * space.dim), harmonics, width, depth, out_size=out_size, frequency=frequency,
+        knee=harmonics / 8, key=key,
+    )  # fmt: skip
     return Normalized(net, Interval(0, 1) * space)
 
 

@@ -38,8 +38,7 @@ def start_values(x):
 
 
 def begin(z):
-    rest = jnp.array([1, 0], z.dtype)
-    return rest + jnp.exp(-100 * z[0]) * (start_values(z[1:]) - rest)
+    return start_values(z[1:])
 
 
 def evolution(
