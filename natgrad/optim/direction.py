@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from natgrad.backend import host
+from natgrad.backend.batched import cholesky_solve
 from natgrad.gramian import Gramian, Scaled
 from natgrad.linalg import pcg, power_method, safe_cholesky
 from natgrad.options import Checked, Count, NonNegative, Share
@@ -157,7 +158,7 @@ class Direct(Direction):
         factor, used = safe_cholesky(G, mu(largest))
 
         def solve(b: Array, x0: Array | None = None) -> Solve:
-            x = jax.scipy.linalg.cho_solve((factor, True), b)
+            x = cholesky_solve(factor, b)
             residual = jnp.linalg.norm(b - G @ x - used * x) / _norm(b)
             return Solve(x, jnp.asarray(0, jnp.int32), residual)
 

@@ -83,8 +83,8 @@ def evolution(
 sizes = {"width": 20, "interior": 2_000}
 small = Preset(sizes, budget(ngd=100, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, error=1.5e-4)
 record = Preset({}, budget(ngd=200, quasi_newton=10_000, adam=50_000))
-options = {"width": 40, "interior": 9_000, "nu": 0.01}
-smooth = Preset(options, budget(ngd=80, quasi_newton=10_000, adam=50_000))  # polish
+options = {"width": 40, "interior": 16_000, "nu": 0.01}
+smooth = Preset(options, budget(ngd=120, quasi_newton=10_000, adam=50_000))  # polish
 thin = Preset({"nu": 1e-3}, budget(ngd=300, quasi_newton=10_000, adam=50_000))
 benchmark = register(
     Benchmark(

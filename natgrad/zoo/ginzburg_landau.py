@@ -70,8 +70,8 @@ def picture(options):
 
 options = {"width": 16, "harmonics": 2, "interior": 5_000, "initial": 800, "end": 0.05}
 small = Preset(options, budget(ngd=60, quasi_newton=3_000, adam=10_000), {"max_rank": 300}, windows=1, error=2e-2)
-options = {"width": 64, "harmonics": 4, "interior": 10_000, "initial": 2_000}
-record = Preset(options, budget(ngd=100, quasi_newton=20_000, adam=100_000), windows=10)  # for a GPU, not measured
+options = {"width": 36, "harmonics": 4, "interior": 24_000, "initial": 2_000}
+record = Preset(options, budget(ngd=50, quasi_newton=20_000, adam=100_000), windows=20)
 benchmark = register(
     Benchmark(
         name="ginzburg_landau",

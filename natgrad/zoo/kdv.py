@@ -62,7 +62,7 @@ options = {"width": 20, "interior": 2_200, "initial": 200}
 steps = budget(ngd=30, quasi_newton=3_000, adam=10_000)
 small = Preset(options, steps, {"max_rank": 300}, windows=8, error=1e-4)  # measured 2.3e-5
 options = {"width": 40, "depth": 4, "interior": 8_000, "initial": 1_024}
-record = Preset(options, budget(ngd=80, quasi_newton=20_000, adam=100_000), windows=8)
+record = Preset(options, budget(ngd=50, quasi_newton=20_000, adam=100_000), windows=8)
 benchmark = register(
     Benchmark(
         name="kdv",
