@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from natgrad.backend.batched import cholesky
 from natgrad.backend.products import gram, matmul, triangular_inverse
 
 
@@ -73,7 +72,7 @@ def safe_cholesky(
     def factor(carry):  # the first one in the loop, too: XLA compiles it once
         _, _, s, n = carry
         s = jnp.where(n == 0, s, jnp.maximum(growth * s, smallest))
-        L = cholesky(A + s * eye)
+        L = jax.lax.linalg.cholesky(A + s * eye, symmetrize_input=False)
         pivots = jnp.diagonal(L)
         return L, jnp.all(jnp.isfinite(pivots) & (pivots > 0)), s, n + 1
 
