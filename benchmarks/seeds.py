@@ -4,11 +4,10 @@
                               [--optimizer auto]
 
 Each seed has its own network, points and solver key, as `natgrad run` gives them. `ng.solve_many(at_once=True)` and
-`at_once=False` take the same steps from the same start, in turn so many `rounds`, with `ng.NGD()` or with
-the preset's `ng.NystromNGD`. `ms/step`
-is what a step of all seeds takes (the sum over the seeds where they go one after the other), without compilation;
-`ratio` is the second over the first. `error` is the largest over the seeds of the final relative error in the
-problem's norm. The header says device and versions.
+`at_once=False` take the same steps from the same start, in turn so many `rounds`, with `ng.NGD()` or with the preset's
+`ng.NystromNGD`. `ms/step` is what a step of all seeds takes (the sum over the seeds where they go one after the other),
+without compilation; `ratio` is the second over the first. `error` is the largest over the seeds of the final relative
+error in the problem's norm. The header says device and versions.
 """
 
 import argparse

@@ -7,7 +7,8 @@ FOLDER is `src` of the repository wephy/physics-informed-neural-networks, which 
 its environment, by default this one. Networks, points and options of DSGNAR are those of its examples
 (`on_dsgnar.py`). natgrad runs the records of the same names (`benchmarks/published_records.csv`), its
 networks and points its own. Both are scored by natgrad's references, on regular grids (poisson5d: at
-random points). One run follows the other on the whole device; compilation and errors are off both clocks.
+random points). One run follows the other; compilation and errors are off both clocks. Several such commands at a time
+share the device, and the page must say so.
 """
 
 import argparse
@@ -114,7 +115,7 @@ def natgrad(name: str, options: argparse.Namespace) -> str:
         {
             "peer": "natgrad", "problem": name, "setting": " ".join([record.optimizer, *options.natgrad_set]),
             "seed": options.seed, "device": run.result["device"], "dtype": run.result["dtype"], "versions": facts,
-            "status": run.status, "command": " ".join(run.config["command"]), "history": history,
+            "python": run.config["versions"]["python"], "status": run.status, "command": " ".join(run.config["command"]), "history": history,
         },
     )  # fmt: skip
     return told

@@ -85,8 +85,8 @@ steps, start = budget(100, 3_000, 10_000), {"form": "standard", "diffusion": 1e-
 options = {"width": 24, "depth": 2, "interior": 4_000, "initial": 200}
 small = Preset(options, steps, {"max_rank": 300}, error=8.8e-5)  # measured 4.4e-5
 standard = Preset({"width": 16, "interior": 3_500, "initial": 300, **start}, steps, {"max_rank": 300}, error=8e-3)
-options = {"width": 48, "interior": 32_768, "initial": 2_048}
-record = Preset({"activation": "sin", **options, **start}, budget(50, 20_000, 100_000), windows=6)
+options = {"width": 48, "interior": 16_384, "initial": 2_048}
+record = Preset({"activation": "sin", **options, **start}, budget(60, 20_000, 100_000), windows=6)
 benchmark = register(
     Benchmark(
         name="allen_cahn",

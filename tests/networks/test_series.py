@@ -25,6 +25,14 @@ def test_it_is_the_formula():
     np.testing.assert_allclose(u(jnp.array([t, x])), c @ np.r_[1, np.cos(phase), np.sin(phase)], rtol=1e-13)
 
 
+def test_waves_beyond_the_knee_are_low():
+    """1/(1 + (k/K)⁴) of what they are without."""
+    u, plain = (filled(ng.FourierSeries((None, 3.0), modes=3, width=4, knee=knee, key=KEY)) for knee in (2.0, None))
+    x = jnp.array([0.4, 1.1])
+    height = 1 / (1 + (np.arange(1, 4) / 2) ** 4)
+    np.testing.assert_allclose(u.basis(x), plain.basis(x) * np.r_[1, height, height], rtol=1e-14)
+
+
 def test_several_periods_have_all_products():
     """Two fields in a plane: every product of waves can be had, and nothing else changes with the place."""
     u = filled(ng.FourierSeries((2.0, None, 3.0), modes=(2, None, 1), width=3, out_size=2, key=KEY))
@@ -70,6 +78,7 @@ def test_an_equation_in_time_is_solved_within_a_few_steps():
     ("options", "words"),
     [
         ({"modes": 0}, "modes must be a positive integer"),
+        ({"knee": -1.0}, "knee must be"),
         ({"modes": (2, 3)}, r"modes must be a number, or one for each period of \(None, 1.0\), got \(2, 3\)"),
         ({"periods": (None, -1.0)}, "periods must be .*, got"),
         ({"periods": (None, None)}, "periods must have None for the coordinates that the coefficients depend on"),
