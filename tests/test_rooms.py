@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import natgrad as ng
-from benchmarks import imports
 
 ROOT = Path(ng.__file__).parent
 NEEDS_NOTHING = {"extras", "options", "indices", "backend"}
@@ -177,11 +176,6 @@ def test_import_leaves_the_precision_alone_and_draws_nothing():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT.parent)
     assert out.stdout.split() == ["False", "False"]
     assert out.stderr == ""
-
-
-@pytest.mark.slow
-def test_import_takes_little_longer_than_that_of_jax_and_equinox():
-    assert imports.ratio(imports.measure(5)) < imports.LIMIT
 
 
 @pytest.mark.parametrize("name", PUBLIC)
