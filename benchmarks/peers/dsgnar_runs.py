@@ -115,7 +115,8 @@ def natgrad(name: str, options: argparse.Namespace) -> str:
         {
             "peer": "natgrad", "problem": name, "setting": " ".join([record.optimizer, *options.natgrad_set]),
             "seed": options.seed, "device": run.result["device"], "dtype": run.result["dtype"], "versions": facts,
-            "python": run.config["versions"]["python"], "status": run.status, "command": " ".join(run.config["command"]), "history": history,
+            "python": run.config["versions"]["python"], "status": run.status, "history": history,
+            "command": " ".join(run.config["command"]),
         },
     )  # fmt: skip
     return told

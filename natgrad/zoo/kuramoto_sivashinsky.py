@@ -63,8 +63,8 @@ def picture(options):
 options = {"width": 16, "interior": 3_000, "initial": 512, "end": 0.2}
 steps = budget(ngd=25, quasi_newton=3_000, adam=10_000)
 small = Preset(options, steps, {"max_rank": 300}, windows=4, error=1e-2)
-options = {"network": "series", "width": 10, "depth": 1, "harmonics": 120, "frequency": 2.0, "interior": 5_500}
-record = Preset(options, budget(ngd=15, quasi_newton=20_000, adam=100_000), windows=80)  # polish
+sizes = {"width": 10, "depth": 1, "harmonics": 120, "frequency": 2.0, "interior": 5_500}
+record = Preset({"network": "series", **sizes}, budget(ngd=15, quasi_newton=20_000, adam=100_000), windows=80)  # polish
 benchmark = register(
     Benchmark(
         name="kuramoto_sivashinsky",
