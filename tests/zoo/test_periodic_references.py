@@ -78,6 +78,13 @@ def test_finer_tables_change_no_more_than_is_stated_over_a_long_time(name):
     compare(name, (SLOWER | LONG)[name])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "end"), [("ginzburg_landau", 1.0), ("gray_scott", 2.0)])
+def test_the_tables_of_the_records_are_good_to_the_end(name, end):
+    """What is less accurate than 5e-9 is refused."""
+    assert getattr(_reference, name)(end=end).edges[-1] == end
+
+
 def compare(name, end):
     make = getattr(_reference, name)
     coarse, fine = make(end=end), make(end=end, finer=True)
