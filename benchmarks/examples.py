@@ -21,6 +21,7 @@ from benchmarks import coverage
 from benchmarks.keep import RESULTS
 from benchmarks.machine import description
 from benchmarks.markers import filled
+from benchmarks.tables import markdown
 from natgrad.storage.files import write
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -75,11 +76,6 @@ def keep(studies: Sequence[str]) -> None:
         write(FILE, text.getvalue())
 
 
-def cells(head: str, *rows: Sequence[str]) -> str:
-    """A table in Markdown."""
-    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *(f"| {' | '.join(row)} |" for row in rows)])
-
-
 def tables() -> dict[str, str]:
     """What the pages show, by the name of the place."""
     at: dict[str, dict[str, dict[str, float]]] = {}
@@ -89,25 +85,25 @@ def tables() -> dict[str, str]:
     own = ((case.split(", "), found) for case, found in at["noise"].items())
     drawn = {"2 %": "", "10 %": " --noise 0.1"}
     return {
-        "plate": cells(
-            "| against 25,341 nodes of scikit-fem | relative error |",
-            ("L²", short(plate["l2"])),
-            ("H¹", short(plate["h1"])),
+        "plate": markdown(
+            ("against 25,341 nodes of scikit-fem", "relative error"),
+            [("L²", short(plate["l2"])), ("H¹", short(plate["h1"]))],
         ),
         "stl": f"It ends at a relative H¹ error of {short(stl['h1'])}.",
-        "parametric": cells(
-            "| ν | relative L² error in x |", *((nu, short(error)) for nu, error in family.items())
+        "parametric": markdown(
+            ("ν", "relative L² error in x"), [(nu, short(error)) for nu, error in family.items()]
         ),
-        "noise": cells(
-            "| noise | weight of the equation | ν ± standard deviation | χ²/n | relative H¹ error |",
-            *(
+        "noise": markdown(
+            ("noise", "weight of the equation", "ν ± standard deviation", "χ²/n", "relative H¹ error"),
+            (
                 (level, weight, f"{found['nu']:.4f} ± {found['std']:.4f}", f"{found['chi2']:.2f}", short(found["h1"]))
                 for (level, weight), found in own
             ),
         ),
-        "coverage": cells(
-            "| noise | covers ν | spread of ν over the draws | standard deviation, median | by the formula | command |",
-            *(
+        "coverage": markdown(
+            ("noise", "covers ν", "spread of ν over the draws", "standard deviation, median", "by the formula",
+             "command"),
+            (
                 (level, f"{it['covered']:.0f} of {it['draws']:.0f}", *(f"{it[n]:.5f}" for n in ("spread", "std")),
                  f"{it['formula']:.5f}", f"`python -m benchmarks.coverage{drawn[level]}`")
                 for level, it in at["coverage"].items()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import tables
 from benchmarks.peers.table import TARGETS
 from benchmarks.tables import short
 from natgrad.experiment.plots import COLORS
@@ -57,8 +58,7 @@ def cell(runs: list[Run]) -> str:
 
 def markdown(rows: dict[str, list[str]]) -> str:
     """An optimizer a row, a problem a column."""
-    lines = ["| | " + " | ".join(TARGETS) + " |", "|---" * (len(TARGETS) + 1) + "|"]
-    return "\n".join([*lines, *(f"| {optimizer} | " + " | ".join(cells) + " |" for optimizer, cells in rows.items())])
+    return tables.markdown(("", *TARGETS), ((optimizer, *cells) for optimizer, cells in rows.items()))
 
 
 def published_table(runs: list[Run]) -> str:

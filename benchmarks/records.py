@@ -28,6 +28,7 @@ import numpy as np
 
 from benchmarks.keep import RECORDS, RESULTS, listed, named
 from benchmarks.markers import filled
+from benchmarks.tables import short
 from natgrad.experiment.records import content, pack
 from natgrad.experiment.runs import Run, find, load
 from natgrad.storage.files import write
@@ -144,16 +145,16 @@ def row_of(record: Record, run: Run) -> dict[str, Any]:
     norm = "l2" if "l2" in run.result["errors"] else run.norm
     error, seconds = run.result["errors"].get(norm), run.result["time"]
     reached = reached_after(record.target, run, norm, error)
-    short = lambda value, form: "" if value is None else format(value, form)
+    shown = lambda value, form: "" if value is None else format(value, form)
     return {
         "problem": record.name,
         "seed": run.config["seed"],
         "norm": norm,
-        "error": short(error, ".2e"),
+        "error": shown(error, ".2e"),
         "status": run.status,
-        "seconds": short(seconds, ".1f"),
-        "reached": short(reached, ".1f"),
-        "compiling": short(run.result.get("compile_time"), ".1f"),
+        "seconds": shown(seconds, ".1f"),
+        "reached": shown(reached, ".1f"),
+        "compiling": shown(run.result.get("compile_time"), ".1f"),
         "steps": run.result["steps"],
         "device": run.result["device"],
         "versions": listed(run.config["versions"]),
@@ -193,14 +194,9 @@ def table() -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(TABLE.read_text()))) if TABLE.exists() else []
 
 
-def number(value: float) -> str:
-    """8.3e-9 for 8.3e-09."""
-    return f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
-
-
 def times(value: float) -> str:
     """A factor in words."""
-    return f"{value:.1f} times" if value < 100 else f"{value:,.0f} times" if value < 1e5 else f"{number(value)} times"
+    return f"{value:.1f} times" if value < 100 else f"{value:,.0f} times" if value < 1e5 else f"{short(value)} times"
 
 
 def verdict(record: Record, runs: Sequence[dict[str, str]]) -> str:
@@ -219,7 +215,7 @@ def best(record: Record) -> str:
     if not record.published:
         return "–"
     took = f" in {int(record.published_seconds):,} s" if record.published_seconds else ""
-    return f"{number(float(record.published))}{took} ({record.source})"
+    return f"{short(float(record.published))}{took} ({record.source})"
 
 
 def ratio(record: Record, runs: Sequence[dict[str, str]]) -> str:
@@ -247,7 +243,7 @@ def compared() -> str:
     for record in published().values():
         runs = by_name[record.name]
         cells = (
-            f"`{record.name}`: {record.equation}", f"{number(record.target)} in {record.seconds:g} s", ours(runs),
+            f"`{record.name}`: {record.equation}", f"{short(record.target)} in {record.seconds:g} s", ours(runs),
             verdict(record, runs), best(record), ratio(record, runs), record.others,
         )  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
@@ -259,9 +255,9 @@ def ours(runs: Sequence[dict[str, str]]) -> str:
     if not runs:
         return ""
     errors = [float(run["error"]) if run["error"] else np.inf for run in runs]
-    spread = f", {number(min(errors))} to {number(max(errors))} in {len(runs)} seeds" if len(runs) > 1 else ""
+    spread = f", {short(min(errors))} to {short(max(errors))} in {len(runs)} seeds" if len(runs) > 1 else ""
     norm = "" if runs[0]["norm"] == "l2" else " in H¹"
-    return f"{number(median(runs, 'error'))}{norm} in {median(runs, 'seconds'):.0f} s{spread}"
+    return f"{short(median(runs, 'error'))}{norm} in {median(runs, 'seconds'):.0f} s{spread}"
 
 
 def listing() -> str:
